@@ -1,0 +1,10 @@
+//! mcp-code-bridge offers an MCP client one tool, `run_python`, and runs the code in a verified, persistent, hardened
+//! container.
+//!
+//! Data flows one way: `server -> session -> guest -> ...`; a module uses only those below it, and [`settings`].
+//! ARCHITECTURE.md has the map.
+
+pub mod engine;
+pub mod guest;
+pub mod session;
+pub mod settings;

@@ -1,0 +1,3 @@
+//! `mcp-code-bridge`.
+
+fn main() {}

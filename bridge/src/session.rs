@@ -1,0 +1,130 @@
+//! Python sessions: one actor each, its queue, deadlines, interrupt, restart and honest state.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Attached, Exit};
+
+/// Starts verified, hardened guests. The real one uses an engine; tests may use a local process.
+#[async_trait]
+pub trait Launch: Send + Sync + 'static {
+    /// Starts a guest for `session`. Phases that take long are told to `progress`.
+    async fn launch(
+        &self,
+        session: &str,
+        progress: &dyn Progress,
+    ) -> Result<Box<dyn Guest>, LaunchError>;
+}
+
+/// A started guest. Dropping it kills it.
+#[async_trait]
+pub trait Guest: Send {
+    /// Its ends; taken once.
+    fn attach(&mut self) -> Option<Attached>;
+    /// Checks what the guest said of itself in its `ready` frame against what was asked for.
+    fn check(&self, report: &crate::guest::GuestReport) -> Result<(), LaunchError>;
+    /// How it ended; waits until then.
+    async fn exit(&mut self) -> Exit;
+    /// Kills and removes it; returns once it is dead.
+    async fn kill(&mut self);
+}
+
+/// Told of phases that may take over a second, such as loading the image.
+pub trait Progress: Send + Sync {
+    /// `message` is for people; `done` of `total` where there is a count.
+    fn report(&self, message: &str, done: u64, total: Option<u64>);
+}
+
+/// Why no guest could be started: for the person behind the model.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct LaunchError {
+    /// A stable code, the same as doctor's: `E0` engine, `L0` limits, `I0` image, `G0` guest start.
+    pub code: &'static str,
+    /// What happened, what was expected, and how to mend it.
+    pub message: String,
+}
+
+/// One call of `run_python`.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// Name of the session; `None`: the connection's own.
+    pub session: Option<String>,
+    /// Python source.
+    pub code: String,
+    /// The whole call's time limit.
+    pub timeout: Duration,
+    /// Start the session afresh first.
+    pub reset: bool,
+    /// Fires when the client gives up.
+    pub cancel: CancellationToken,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// The code ran to its end.
+    Success,
+    /// The code failed, or the guest did.
+    Error,
+    /// The time limit was reached.
+    Timeout,
+    /// The client gave up.
+    Cancelled,
+}
+
+/// What became of the session's variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// They are kept.
+    Kept,
+    /// They are gone; the next call starts afresh.
+    Lost,
+}
+
+/// One captured stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Captured {
+    /// The bytes kept, at most the limit.
+    pub bytes: Vec<u8>,
+    /// How many more there were.
+    pub dropped: u64,
+}
+
+/// An error of the code or of the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunError {
+    /// Exception class, or a reason such as `memory_limit`, `guest_exit`, `protocol`.
+    pub kind: String,
+    /// What happened, in words of the task.
+    pub message: String,
+    /// User frames only; empty where there is none.
+    pub traceback: String,
+}
+
+/// What a run produced.
+#[derive(Debug, Clone)]
+pub struct RunOutcome {
+    /// How it ended.
+    pub status: Status,
+    /// The session it ran in.
+    pub session: String,
+    /// Standard output.
+    pub stdout: Captured,
+    /// Standard error.
+    pub stderr: Captured,
+    /// What went wrong, unless success.
+    pub error: Option<RunError>,
+    /// `sys.exit` status or the guest's exit code, where there is one.
+    pub exit_code: Option<i64>,
+    /// `repr` of a bare last expression that is not `None`.
+    pub result: Option<String>,
+    /// Whether variables survived.
+    pub state: State,
+    /// Said once after a loss: `fresh session (the previous one was killed after a time limit)`.
+    pub note: Option<String>,
+    /// The limit that applied.
+    pub timeout: Duration,
+}

@@ -1,0 +1,117 @@
+//! What the bridge was told, parsed once: flags over `MCP_BRIDGE_*` over `bridge.yaml` over defaults.
+//!
+//! The rest of the program sees these typed values only, never the environment.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Every setting, after parsing and checking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Which container engine, and how to reach it.
+    pub engine: EngineSettings,
+    /// Which guest image, and where its archive lies.
+    pub image: ImageSettings,
+    /// What one guest may use.
+    pub limits: Limits,
+    /// How long runs and sessions live.
+    pub session: SessionSettings,
+    /// Server definitions, memory and saved tools live here.
+    pub state_dir: PathBuf,
+    /// How answers are written.
+    pub output_mode: OutputMode,
+    /// Least severe level that is logged.
+    pub log_level: tracing::level_filters::LevelFilter,
+}
+
+/// Which container engine, and how to reach it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EngineSettings {
+    /// `MCP_BRIDGE_RUNTIME`: only this kind of engine.
+    pub kind: Option<EngineKind>,
+    /// An address given for the bridge alone (`engine.host`); wins over `CONTAINER_HOST` and `DOCKER_HOST`.
+    pub host: Option<String>,
+    /// OCI runtime to ask the engine for, such as `crun` or `runsc`.
+    pub runtime: Option<String>,
+    /// Limits that may be missing where the engine cannot enforce them.
+    pub allow_unenforced: BTreeSet<Limit>,
+    /// How long a podman machine that the bridge started stays up when unused; zero: for ever.
+    pub machine_idle: Duration,
+}
+
+/// The two kinds of engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EngineKind {
+    /// Podman, by its Docker-compatible API.
+    Podman,
+    /// Docker.
+    Docker,
+}
+
+/// A limit by name, as in `allow_unenforced: [memory, pids]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limit {
+    /// Bytes of memory, swap included.
+    Memory,
+    /// Number of processes and threads.
+    Pids,
+    /// CPUs.
+    Cpus,
+}
+
+/// Which guest image, and where its archive lies.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ImageSettings {
+    /// `MCP_BRIDGE_IMAGE`: another image, pinned by digest (`name@sha256:...` or `sha256:...`).
+    pub reference: Option<String>,
+    /// `MCP_BRIDGE_IMAGE_ARCHIVE`: the archive to load when the engine lacks the image.
+    pub archive: Option<PathBuf>,
+    /// `MCP_BRIDGE_IMAGE_LOCK`: a lock (with its digests beside it) to use instead of the one built in.
+    pub lock: Option<PathBuf>,
+    /// `GUEST_IMAGE_INPUTS`: a folder with the locked inputs.
+    pub inputs: Option<PathBuf>,
+}
+
+/// What one guest may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Bytes of memory, swap included.
+    pub memory_bytes: u64,
+    /// Processes and threads.
+    pub pids: u32,
+    /// CPUs, where limited.
+    pub cpus: Option<f64>,
+    /// Open files per process.
+    pub open_files: u32,
+    /// Numeric user and group in the container.
+    pub user: (u32, u32),
+    /// Bytes of `stdout`, and of `stderr`, kept of one run; what is over is counted and dropped.
+    pub output_bytes: u64,
+}
+
+/// How long runs and sessions live.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionSettings {
+    /// Time limit of a call that names none.
+    pub timeout: Duration,
+    /// The longest time limit a call may ask for.
+    pub max_timeout: Duration,
+    /// Time to react to an interrupt before the guest is killed.
+    pub grace: Duration,
+    /// An unused session ends after this; zero: never.
+    pub idle: Duration,
+    /// Sessions at once.
+    pub max_sessions: usize,
+    /// Keep one started, verified guest waiting.
+    pub spare: bool,
+}
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputMode {
+    /// The output itself, then what else matters.
+    Compact,
+    /// One fenced TOON block.
+    Toon,
+}

@@ -1,0 +1,3 @@
+//! `guest-image`: lock, build, verify and describe the guest image.
+
+fn main() {}
