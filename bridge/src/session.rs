@@ -10,7 +10,9 @@ use crate::engine::{Attached, Exit};
 /// Starts verified, hardened guests. The real one uses an engine; tests may use a local process.
 #[async_trait]
 pub trait Launch: Send + Sync + 'static {
-    /// Starts a guest for `session`. Phases that take long are told to `progress`.
+    /// Starts a guest for `session`. Phases that take long (loading the image, starting an engine) are told to
+    /// `progress`: from the first such report until the guest is there, a call's clock stands still. Dropping the
+    /// future gives up and must leave nothing behind; that happens at shutdown only.
     async fn launch(
         &self,
         session: &str,
@@ -25,9 +27,9 @@ pub trait Guest: Send {
     fn attach(&mut self) -> Option<Attached>;
     /// Checks what the guest said of itself in its `ready` frame against what was asked for.
     fn check(&self, report: &crate::guest::GuestReport) -> Result<(), LaunchError>;
-    /// How it ended; waits until then.
-    async fn exit(&mut self) -> Exit;
-    /// Kills and removes it; returns once it is dead.
+    /// How it ended; waits until then. An error says that nobody can tell, because the engine went away.
+    async fn exit(&mut self) -> Result<Exit, crate::engine::Error>;
+    /// Kills and removes it; returns once it is dead. Never called twice; must not be cut short by dropping the future.
     async fn kill(&mut self);
 }
 
