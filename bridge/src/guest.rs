@@ -1,4 +1,40 @@
 //! The wire to the guest: newline-delimited JSON frames and their codec. The only place that knows the protocol.
+//!
+//! All that comes from a guest is hostile: lines have a size limit, text is taken leniently, unknown frames are ignored,
+//! and whatever does not parse is a typed [`Error`] that ends that guest.
+
+mod decoder;
+mod frame;
+mod link;
+
+pub use decoder::{FRAME_LIMIT, LineDecoder};
+pub use frame::{
+    Done, DoneError, DoneStatus, ExecuteLimits, FromGuest, Ready, StreamKind, ToGuest,
+};
+pub use link::{Event, Link};
+
+/// Version of the protocol that this bridge speaks.
+pub const PROTOCOL: u32 = 1;
+
+/// How a guest broke the protocol.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A line went on beyond the limit.
+    #[error("a frame of more than {limit} bytes")]
+    FrameTooLarge {
+        /// Bytes allowed in a line.
+        limit: usize,
+    },
+    /// A line is no frame: broken JSON, or a known type with wrong fields.
+    #[error("a malformed frame")]
+    Malformed(#[source] serde_json::Error),
+    /// A `stdout` or `stderr` frame whose base64 is none.
+    #[error("an output frame that is not base64")]
+    Base64(#[source] base64::DecodeError),
+    /// A `stdout` or `stderr` frame with neither or both of `data` and `base64`.
+    #[error("an output frame without its data")]
+    OutputData,
+}
 
 /// What the guest says of itself in its `ready` frame, read from `/proc/self/status` and its cgroup.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]

@@ -1,0 +1,170 @@
+//! Lines out of arbitrary pieces, with a limit on their size.
+//!
+//! A line that lies within one piece is handed out without copying. There is no way on after an error: the guest that
+//! caused it is killed.
+
+use bytes::{Buf, Bytes};
+
+use super::Error;
+
+/// Bytes allowed in one line, in both directions.
+pub const FRAME_LIMIT: usize = 16 << 20;
+
+/// Cuts what a guest writes into lines.
+#[derive(Debug)]
+pub struct LineDecoder {
+    limit: usize,
+    /// The beginning of a line whose end has not come.
+    partial: Vec<u8>,
+    /// The piece at hand.
+    piece: Bytes,
+    failed: bool,
+}
+
+impl LineDecoder {
+    /// A decoder for lines of at most `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            partial: Vec::new(),
+            piece: Bytes::new(),
+            failed: false,
+        }
+    }
+
+    /// Takes the next piece. The lines of the one before must have been taken, or it is joined on.
+    pub fn push(&mut self, piece: Bytes) {
+        if self.failed {
+            return;
+        }
+        if self.piece.is_empty() {
+            self.piece = piece;
+        } else {
+            let mut joined = Vec::with_capacity(self.piece.len() + piece.len());
+            joined.extend_from_slice(&self.piece);
+            joined.extend_from_slice(&piece);
+            self.piece = joined.into();
+        }
+    }
+
+    /// The next whole line, without its newline; `None` when another piece is needed.
+    pub fn line(&mut self) -> Result<Option<Bytes>, Error> {
+        let too_large = Error::FrameTooLarge { limit: self.limit };
+        if self.failed {
+            return Err(too_large);
+        }
+        let end = self.piece.iter().position(|byte| *byte == b'\n');
+        let length = end.unwrap_or(self.piece.len());
+        if self.partial.len() + length > self.limit {
+            self.failed = true;
+            self.partial = Vec::new();
+            self.piece = Bytes::new();
+            return Err(too_large);
+        }
+        let Some(end) = end else {
+            self.partial.extend_from_slice(&self.piece);
+            self.piece = Bytes::new();
+            return Ok(None);
+        };
+        let rest = self.piece.split_to(end);
+        self.piece.advance(1);
+        if self.partial.is_empty() {
+            return Ok(Some(rest));
+        }
+        self.partial.extend_from_slice(&rest);
+        Ok(Some(std::mem::take(&mut self.partial).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lines(decoder: &mut LineDecoder, pieces: &[&[u8]]) -> Result<Vec<Bytes>, Error> {
+        let mut found = Vec::new();
+        for piece in pieces {
+            decoder.push(Bytes::copy_from_slice(piece));
+            while let Some(line) = decoder.line()? {
+                found.push(line);
+            }
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn a_line_may_come_in_many_pieces_and_a_piece_may_hold_many_lines() {
+        let mut decoder = LineDecoder::new(100);
+        let found = lines(&mut decoder, &[b"a\nbc", b"", b"d\n\ne", b"\nrest"]).unwrap();
+        assert_eq!(found, ["a", "bcd", "", "e"]);
+    }
+
+    #[test]
+    fn pieces_pushed_before_the_lines_were_taken_are_joined() {
+        let mut decoder = LineDecoder::new(100);
+        decoder.push(Bytes::from_static(b"a\nb"));
+        decoder.push(Bytes::from_static(b"c\n"));
+        assert_eq!(decoder.line().unwrap().unwrap(), "a");
+        assert_eq!(decoder.line().unwrap().unwrap(), "bc");
+        assert_eq!(decoder.line().unwrap(), None);
+    }
+
+    #[test]
+    fn the_limit_itself_is_allowed_and_one_more_byte_is_not() {
+        let mut decoder = LineDecoder::new(4);
+        assert_eq!(lines(&mut decoder, &[b"ab", b"cd\n"]).unwrap(), ["abcd"]);
+        assert!(lines(&mut decoder, &[b"abcd", b"e"]).is_err());
+        assert!(lines(&mut decoder, &[b"\n"]).is_err(), "stays failed");
+        assert!(lines(&mut LineDecoder::new(4), &[b"abcde\n"]).is_err());
+    }
+
+    #[test]
+    fn an_endless_line_is_not_buffered_beyond_the_limit() {
+        let mut decoder = LineDecoder::new(1000);
+        let piece = [b'x'; 100];
+        let mut failed = 0;
+        for _ in 0..1_000 {
+            decoder.push(Bytes::copy_from_slice(&piece));
+            failed += usize::from(decoder.line().is_err());
+            assert!(decoder.partial.len() <= 1000 && decoder.piece.len() <= 100);
+        }
+        assert_eq!(failed, 990);
+    }
+
+    proptest! {
+        #[test]
+        fn any_cutting_gives_the_same_lines(
+            lines_in in prop::collection::vec("[^\n]{0,40}", 0..20),
+            cuts in prop::collection::vec(1usize..30, 1..60),
+        ) {
+            let whole: Vec<u8> = lines_in.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
+            let mut rest = whole.as_slice();
+            let mut decoder = LineDecoder::new(1 << 10);
+            let mut found = Vec::new();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (piece, others) = rest.split_at((*cut).min(rest.len()));
+                rest = others;
+                decoder.push(Bytes::copy_from_slice(piece));
+                while let Some(line) = decoder.line().unwrap() {
+                    found.push(String::from_utf8(line.to_vec()).unwrap());
+                }
+            }
+            prop_assert_eq!(found, lines_in);
+        }
+
+        #[test]
+        fn random_bytes_never_panic(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20)) {
+            let mut decoder = LineDecoder::new(300);
+            for piece in pieces {
+                decoder.push(piece.into());
+                while let Ok(Some(line)) = decoder.line() {
+                    prop_assert!(line.len() <= 300);
+                    let _ = super::super::FromGuest::parse(&line);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The frames in both directions.
+//!
+//! Parsing takes two steps, the type first and then the fields that this type has: a frame of an unknown type may hold
+//! anything at all. (A tagged enum would also trip over serde's buffering of arbitrary-precision numbers.)
+
+use std::borrow::Cow;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::{Error, GuestReport};
+
+/// Which stream a piece of output belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamKind {
+    /// File descriptor 1.
+    Stdout,
+    /// File descriptor 2.
+    Stderr,
+}
+
+/// A frame from the guest.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FromGuest<'a> {
+    /// The guest is up.
+    Ready(Ready),
+    /// Bytes that user code wrote.
+    Output(StreamKind, Cow<'a, [u8]>),
+    /// Bytes that the guest dropped because they were over the limit.
+    Dropped {
+        /// Of standard output.
+        stdout: u64,
+        /// Of standard error.
+        stderr: u64,
+    },
+    /// An execution came to its end.
+    Done(Box<Done>),
+    /// The guest is about to end.
+    Exit {
+        /// Its exit status.
+        code: i64,
+        /// The guest saw its kernel kill a process for memory.
+        out_of_memory: bool,
+    },
+    /// A type that this bridge does not know; to be ignored.
+    Unknown,
+}
+
+/// `ready`: the first frame of a guest.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Ready {
+    /// Version of the protocol it speaks.
+    pub protocol: u32,
+    /// Python's version.
+    pub python: String,
+    /// What it says of its own confinement.
+    pub report: GuestReport,
+    /// How long its start took.
+    #[serde(default)]
+    pub timings: ReadyTimings,
+}
+
+/// How long the guest's start took.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+pub struct ReadyTimings {
+    /// Since the guest's process began.
+    pub start_ms: Option<f64>,
+}
+
+/// `execution_done`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// The execution's number.
+    pub id: u64,
+    /// How it ended.
+    pub status: DoneStatus,
+    /// Of `SystemExit`.
+    pub exit_code: Option<i64>,
+    /// What was raised.
+    pub error: Option<DoneError>,
+    /// `repr` of a bare last expression.
+    pub result: Option<String>,
+    /// The user's line that was interrupted.
+    pub place: Option<String>,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DoneStatus {
+    /// The code ran to its end.
+    Success,
+    /// It raised.
+    Error,
+    /// It raised `KeyboardInterrupt`.
+    Interrupted,
+}
+
+/// What user code raised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoneError {
+    /// Name of the class.
+    pub kind: String,
+    /// `str` of the exception.
+    pub message: String,
+    /// User frames only.
+    pub traceback: String,
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawOutput<'a> {
+    #[serde(borrow)]
+    data: Option<Text<'a>>,
+    #[serde(borrow)]
+    base64: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawDropped {
+    #[serde(default)]
+    stdout: u64,
+    #[serde(default)]
+    stderr: u64,
+}
+
+#[derive(Deserialize)]
+struct RawExit {
+    code: Number,
+    #[serde(default)]
+    out_of_memory: bool,
+}
+
+#[derive(Deserialize)]
+struct RawDone<'a> {
+    id: u64,
+    status: DoneStatus,
+    exit_code: Option<Number>,
+    #[serde(borrow)]
+    error: Option<RawError<'a>>,
+    #[serde(borrow)]
+    result: Option<RawResult<'a>>,
+    #[serde(borrow, rename = "where")]
+    place: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawError<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    message: Text<'a>,
+    #[serde(borrow, default)]
+    traceback: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawResult<'a> {
+    #[serde(borrow)]
+    repr: Text<'a>,
+}
+
+impl<'a> FromGuest<'a> {
+    /// Parses one line, without its newline.
+    pub fn parse(line: &'a [u8]) -> Result<Self, Error> {
+        let head: Head<'_> = fields(line)?;
+        match head.kind.0.as_ref() {
+            "stdout" => output(StreamKind::Stdout, line),
+            "stderr" => output(StreamKind::Stderr, line),
+            "execution_done" => Ok(Self::Done(Box::new(done(fields(line)?)))),
+            "dropped" => {
+                let RawDropped { stdout, stderr } = fields(line)?;
+                Ok(Self::Dropped { stdout, stderr })
+            }
+            "ready" => Ok(Self::Ready(fields(line)?)),
+            "exit" => {
+                let raw: RawExit = fields(line)?;
+                Ok(Self::Exit {
+                    code: raw.code.0,
+                    out_of_memory: raw.out_of_memory,
+                })
+            }
+            _ => Ok(Self::Unknown),
+        }
+    }
+}
+
+fn fields<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Error> {
+    serde_json::from_slice(line).map_err(Error::Malformed)
+}
+
+fn output(kind: StreamKind, line: &[u8]) -> Result<FromGuest<'_>, Error> {
+    let raw: RawOutput<'_> = fields(line)?;
+    let bytes = match (raw.data, raw.base64) {
+        (Some(Text(Cow::Borrowed(text))), None) => Cow::Borrowed(text.as_bytes()),
+        (Some(Text(Cow::Owned(text))), None) => Cow::Owned(text.into_bytes()),
+        (None, Some(Text(text))) => {
+            Cow::Owned(STANDARD.decode(text.as_bytes()).map_err(Error::Base64)?)
+        }
+        _ => return Err(Error::OutputData),
+    };
+    Ok(FromGuest::Output(kind, bytes))
+}
+
+fn done(raw: RawDone<'_>) -> Done {
+    Done {
+        id: raw.id,
+        status: raw.status,
+        exit_code: raw.exit_code.map(|number| number.0),
+        error: raw.error.map(|error| DoneError {
+            kind: error.kind.0.into_owned(),
+            message: error.message.0.into_owned(),
+            traceback: error.traceback.0.into_owned(),
+        }),
+        result: raw.result.map(|result| result.repr.0.into_owned()),
+        place: raw.place.map(|place| place.0.into_owned()),
+    }
+}
+
+/// Text as Python has it: lone surrogates, which no Rust string can hold, become replacement characters instead of
+/// costing the user the session.
+#[derive(Default)]
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string")
+            }
+
+            fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
+                Ok(Text(String::from_utf8_lossy(bytes)))
+            }
+
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(
+                    String::from_utf8_lossy(bytes).into_owned(),
+                )))
+            }
+        }
+
+        deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+/// An exit status of any size: `sys.exit(10**30)` must not be a protocol error.
+struct Number(i64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = serde_json::Number::deserialize(deserializer)?;
+        Ok(Self(number.as_i64().unwrap_or(255)))
+    }
+}
+
+/// A frame to the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum ToGuest<'a> {
+    /// Run this.
+    Execute {
+        /// Number of the execution; the answer repeats it.
+        id: u64,
+        /// Number of the cell, as tracebacks show it.
+        cell: u64,
+        /// Python source.
+        code: &'a str,
+        /// What it may use.
+        limits: ExecuteLimits,
+    },
+    /// Raise `KeyboardInterrupt` in that execution, if it is still running.
+    Interrupt {
+        /// Number of the execution.
+        id: u64,
+    },
+}
+
+/// What one execution may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ExecuteLimits {
+    /// Bytes of each stream that are kept.
+    pub output_bytes: u64,
+}
+
+impl ToGuest<'_> {
+    /// Appends the frame and its newline to `buffer`.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "plain structs into memory cannot fail"
+    )]
+    pub fn encode(&self, buffer: &mut Vec<u8>) {
+        serde_json::to_writer(&mut *buffer, self).expect("plain structs serialise into memory");
+        buffer.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests;
