@@ -2,6 +2,19 @@
 //!
 //! The rest of the program sees these typed values only, never the environment.
 
+mod file;
+mod keys;
+mod load;
+mod parse;
+mod problem;
+mod surroundings;
+
+pub use keys::{KEYS, Key};
+pub use load::{Overrides, Variables};
+pub use parse::{closest, parse_duration, parse_size};
+pub use problem::{Error, Problem};
+pub use surroundings::Surroundings;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +36,14 @@ pub struct Settings {
     pub output_mode: OutputMode,
     /// Least severe level that is logged.
     pub log_level: tracing::level_filters::LevelFilter,
+    /// `MCP_BRIDGE_ALLOW_SELF_SERVER`: offer a server definition that starts this bridge again.
+    pub allow_self_server: bool,
+    /// `MCP_SERVERS_CONFIG`: one more file of server definitions.
+    pub servers_config: Option<PathBuf>,
+    /// The file that settings came from, where there is one.
+    pub file: Option<PathBuf>,
+    /// What else the environment says: home, engine addresses, search path.
+    pub surroundings: Surroundings,
 }
 
 /// Which container engine, and how to reach it.
@@ -114,4 +135,66 @@ pub enum OutputMode {
     Compact,
     /// One fenced TOON block.
     Toon,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 512 << 20,
+            pids: 128,
+            cpus: None,
+            open_files: 1024,
+            user: (65534, 65534),
+            output_bytes: 8 << 20,
+        }
+    }
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            max_timeout: Duration::from_secs(120),
+            grace: Duration::from_secs(2),
+            idle: Duration::from_secs(1800),
+            max_sessions: 8,
+            spare: true,
+        }
+    }
+}
+
+impl EngineKind {
+    /// As in `MCP_BRIDGE_RUNTIME`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Docker => "docker",
+        }
+    }
+}
+
+impl std::fmt::Display for EngineKind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl Limit {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Pids, Self::Cpus];
+
+    /// As in `allow_unenforced`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+            Self::Cpus => "cpus",
+        }
+    }
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
 }

@@ -1,0 +1,327 @@
+//! Values as people write them: times, sizes, switches, and the nearest name to a misspelt one.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+
+use super::{EngineKind, Limit, OutputMode};
+
+/// A time: `30` and `30s` are seconds; `ms`, `m`, `h` and `d` work too. Whole numbers only.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let (number, unit) = split_unit(text)?;
+    let number: u64 = number.parse().ok()?;
+    let per_unit = match unit.as_str() {
+        "ms" => return Some(Duration::from_millis(number)),
+        "" | "s" | "sec" | "secs" | "second" | "seconds" => 1,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60,
+        "h" | "hour" | "hours" => 3600,
+        "d" | "day" | "days" => 86_400,
+        _ => return None,
+    };
+    number.checked_mul(per_unit).map(Duration::from_secs)
+}
+
+/// A size in bytes: a bare number is bytes; `k`, `m`, `g`, `t` count in 1024s, with or without `B` or `iB`, as the
+/// engines do. Decimals work where the result is whole: `1.5g`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let (number, unit) = split_unit(text)?;
+    let shift = match unit.as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return None,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole_bytes = whole.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+    if fraction.is_empty() {
+        // "1." is a slip, not a number.
+        return (!number.ends_with('.')).then_some(whole_bytes);
+    }
+    if fraction.len() > 6 {
+        return None;
+    }
+    let digits = u32::try_from(fraction.len()).ok()?;
+    let scaled = u128::from(fraction.parse::<u64>().ok()?) << shift;
+    let scale = u128::from(10_u64.pow(digits));
+    if !scaled.is_multiple_of(scale) {
+        return None;
+    }
+    whole_bytes.checked_add(u64::try_from(scaled / scale).ok()?)
+}
+
+/// Digits (and a point), then letters in lower case; blanks around and between them are allowed.
+fn split_unit(text: &str) -> Option<(&str, String)> {
+    let text = text.trim();
+    let end = text
+        .find(|character: char| !character.is_ascii_digit() && character != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    if !number.starts_with(|character: char| character.is_ascii_digit()) || unit.len() > 16 {
+        return None;
+    }
+    Some((number, unit.trim().to_ascii_lowercase()))
+}
+
+pub(super) fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+pub(super) fn engine_kind(text: &str) -> Option<EngineKind> {
+    match text.to_ascii_lowercase().as_str() {
+        "podman" => Some(EngineKind::Podman),
+        "docker" => Some(EngineKind::Docker),
+        _ => None,
+    }
+}
+
+/// Comma- or blank-separated names; `none` is the empty list.
+pub(super) fn limits(text: &str) -> Option<BTreeSet<Limit>> {
+    let lower = text.to_ascii_lowercase();
+    if lower == "none" {
+        return Some(BTreeSet::new());
+    }
+    lower
+        .split([',', ' '])
+        .filter(|name| !name.is_empty())
+        .map(|name| Limit::ALL.into_iter().find(|limit| limit.name() == name))
+        .collect()
+}
+
+pub(super) fn cpus(text: &str) -> Option<f64> {
+    // `f64` also reads "inf", "nan" and "1e3"; people do not mean those.
+    let plain = text
+        .chars()
+        .all(|character| character.is_ascii_digit() || character == '.');
+    let value: f64 = plain.then(|| text.parse().ok()).flatten()?;
+    (value > 0.0 && value <= 1024.0).then_some(value)
+}
+
+pub(super) fn user(text: &str) -> Option<(u32, u32)> {
+    let id = |text: &str| {
+        let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        plain
+            .then(|| text.parse::<u32>().ok())
+            .flatten()
+            .filter(|id| *id != 0 && *id != u32::MAX)
+    };
+    match text.split_once(':') {
+        Some((user, group)) => Some((id(user)?, id(group)?)),
+        None => id(text).map(|user| (user, user)),
+    }
+}
+
+pub(super) fn log_level(text: &str) -> Option<LevelFilter> {
+    match text.to_ascii_lowercase().as_str() {
+        "off" => Some(LevelFilter::OFF),
+        // Python's names too: configurations made for the predecessor hold them.
+        "error" | "critical" | "fatal" => Some(LevelFilter::ERROR),
+        "warn" | "warning" => Some(LevelFilter::WARN),
+        "info" => Some(LevelFilter::INFO),
+        "debug" => Some(LevelFilter::DEBUG),
+        "trace" => Some(LevelFilter::TRACE),
+        _ => None,
+    }
+}
+
+pub(super) fn output_mode(text: &str) -> Option<OutputMode> {
+    match text.to_ascii_lowercase().as_str() {
+        "compact" => Some(OutputMode::Compact),
+        "toon" => Some(OutputMode::Toon),
+        _ => None,
+    }
+}
+
+/// An image pinned by digest.
+pub(super) fn pinned(reference: &str) -> bool {
+    let digest = reference
+        .rsplit_once('@')
+        .map_or(reference, |(_, digest)| digest);
+    digest.strip_prefix("sha256:").is_some_and(|hex| {
+        hex.len() == 64
+            && hex
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    })
+}
+
+/// The candidate nearest to `name`, if one is near enough to be what was meant.
+pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > 64 {
+        return None;
+    }
+    let allowed = (name.chars().count() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            (
+                edits(&name.to_lowercase(), &candidate.to_lowercase()),
+                candidate,
+            )
+        })
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions and replacements between two short words, and swaps of neighbours.
+fn edits(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let mut rows = vec![vec![0_usize; right.len() + 1]; left.len() + 1];
+    for (index, row) in rows.iter_mut().enumerate() {
+        row[0] = index;
+    }
+    for (index, cell) in rows[0].iter_mut().enumerate() {
+        *cell = index;
+    }
+    for i in 1..=left.len() {
+        for j in 1..=right.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = best;
+        }
+    }
+    rows[left.len()][right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn times() {
+        let check = |text, expected| assert_eq!(parse_duration(text), expected, "{text:?}");
+        check("30", Some(Duration::from_secs(30)));
+        check("30s", Some(Duration::from_secs(30)));
+        check(" 30 S ", Some(Duration::from_secs(30)));
+        check("2m", Some(Duration::from_secs(120)));
+        check("1h", Some(Duration::from_secs(3600)));
+        check("500ms", Some(Duration::from_millis(500)));
+        check("0", Some(Duration::ZERO));
+        for bad in [
+            "",
+            "s",
+            "-1",
+            "1.5s",
+            "1 2",
+            "2x",
+            "1e3",
+            "30s30",
+            "+3",
+            "99999999999999999999",
+            "1d1",
+            "٣",
+        ] {
+            check(bad, None);
+        }
+        check("18446744073709551615d", None);
+    }
+
+    #[test]
+    fn sizes() {
+        let check = |text, expected| assert_eq!(parse_size(text), expected, "{text:?}");
+        check("512m", Some(512 << 20));
+        check("512MiB", Some(512 << 20));
+        check("512 MB", Some(512 << 20));
+        check("1g", Some(1 << 30));
+        check("1.5g", Some(3 << 29));
+        check("1024", Some(1024));
+        check("0", Some(0));
+        for bad in [
+            "",
+            "m",
+            "-1m",
+            "1.m",
+            ".5m",
+            "1..5m",
+            "1.0000001g",
+            "0.3b",
+            "1mm",
+            "99999999999g",
+            "1p",
+            "0x10",
+        ] {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(switch("ON"), Some(true));
+        assert_eq!(switch("0"), Some(false));
+        assert_eq!(switch("maybe"), None);
+        assert_eq!(
+            limits("memory, pids"),
+            Some([Limit::Memory, Limit::Pids].into())
+        );
+        assert_eq!(limits("none"), Some(BTreeSet::new()));
+        assert_eq!(limits("memory,disk"), None);
+        assert_eq!(user("1000"), Some((1000, 1000)));
+        assert_eq!(user("1000:100"), Some((1000, 100)));
+        for bad in [
+            "0",
+            "0:1",
+            "1:0",
+            "root",
+            "1:",
+            ":1",
+            "-1",
+            "+1",
+            "4294967295",
+            "1:2:3",
+        ] {
+            assert_eq!(user(bad), None, "{bad}");
+        }
+        assert_eq!(cpus("1.5"), Some(1.5));
+        for bad in ["0", "inf", "nan", "1e3", "-1", "1025", ""] {
+            assert_eq!(cpus(bad), None, "{bad}");
+        }
+        assert_eq!(log_level("WARNING"), Some(LevelFilter::WARN));
+        assert!(pinned(&format!("guest@sha256:{}", "0a".repeat(32))));
+        assert!(!pinned("guest:latest"));
+        assert!(!pinned(&format!("sha256:{}", "0A".repeat(32))));
+    }
+
+    #[test]
+    fn misspellings() {
+        assert_eq!(closest("timout", ["timeout", "memory"]), Some("timeout"));
+        assert_eq!(closest("Timeout", ["timeout", "memory"]), Some("timeout"));
+        assert_eq!(closest("coed", ["code", "reset"]), Some("code"));
+        assert_eq!(closest("zebra", ["timeout", "memory"]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text in ".{0,40}") {
+            let _ = (parse_duration(&text), parse_size(&text), user(&text), cpus(&text), limits(&text));
+            let _ = closest(&text, ["timeout", "code"]);
+        }
+
+        #[test]
+        fn whole_times_and_sizes_round_trip(number in 0_u64..1 << 32) {
+            prop_assert_eq!(parse_duration(&format!("{number}s")), Some(Duration::from_secs(number)));
+            prop_assert_eq!(parse_size(&format!("{number}k")), Some(number << 10));
+        }
+
+        #[test]
+        fn swapping_or_dropping_one_letter_is_forgiven(index in 0_usize..9) {
+            let mut letters: Vec<char> = "max_timeout".chars().collect();
+            letters.swap(index, index + 1);
+            prop_assert_eq!(closest(&letters.iter().collect::<String>(), ["max_timeout", "memory"]), Some("max_timeout"));
+            letters.remove(index);
+            prop_assert!(edits(&letters.iter().collect::<String>(), "max_timeout") <= 2);
+        }
+    }
+}
