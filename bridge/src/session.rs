@@ -1,4 +1,7 @@
 //! Python sessions: one actor each, its queue, deadlines, interrupt, restart and honest state.
+//!
+//! [`Sessions`] is the door; behind it each session is one task that owns at most one guest and serves one call at a time.
+//! What a guest does is never trusted: it can end its own run and itself, and nothing else.
 
 use std::time::Duration;
 
@@ -6,6 +9,18 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Attached, Exit};
+
+mod actor;
+mod answer;
+mod capture;
+mod ending;
+mod execution;
+mod name;
+mod queue;
+mod registry;
+mod start;
+
+pub use registry::Sessions;
 
 /// Starts verified, hardened guests. The real one uses an engine; tests may use a local process.
 #[async_trait]
@@ -117,7 +132,7 @@ pub struct RunOutcome {
     pub stdout: Captured,
     /// Standard error.
     pub stderr: Captured,
-    /// What went wrong, unless success.
+    /// What went wrong; `None` after success, and where `exit_code` says it all.
     pub error: Option<RunError>,
     /// `sys.exit` status or the guest's exit code, where there is one.
     pub exit_code: Option<i64>,
@@ -130,3 +145,57 @@ pub struct RunOutcome {
     /// The limit that applied.
     pub timeout: Duration,
 }
+
+/// Why a call has no outcome: nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No guest could be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The session's queue is full.
+    #[error("session {session:?} has {limit} calls waiting already; let one of them end first")]
+    QueueFull {
+        /// The session.
+        session: String,
+        /// Calls that may wait.
+        limit: usize,
+    },
+    /// The name is none that a session can have.
+    #[error(
+        "{name:?} is no session name: 1 to {limit} of the characters A-Z a-z 0-9 . _ - are, the first a letter or a digit"
+    )]
+    BadName {
+        /// The name, shortened.
+        name: String,
+        /// Characters allowed.
+        limit: usize,
+    },
+    /// As many sessions exist as may.
+    #[error("{limit} sessions exist already, the most there may be: {}; use one of them", names.join(", "))]
+    TooManySessions {
+        /// Sessions at once.
+        limit: usize,
+        /// Those that exist.
+        names: Vec<String>,
+    },
+    /// The source does not fit into one frame.
+    #[error("the code is too large: at most {} MiB can be sent at once", limit >> 20)]
+    CodeTooLarge {
+        /// Bytes of a frame.
+        limit: usize,
+    },
+    /// The bridge is going down.
+    #[error("the bridge is shutting down")]
+    ShuttingDown,
+    /// The session's task ended without an answer: our fault.
+    #[error(
+        "session {session:?} failed inside the bridge; its variables are lost, call again for a fresh one"
+    )]
+    Bug {
+        /// The session.
+        session: String,
+    },
+}
+
+#[cfg(test)]
+mod tests;

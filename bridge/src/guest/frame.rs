@@ -42,8 +42,8 @@ pub enum FromGuest<'a> {
     Exit {
         /// Its exit status.
         code: i64,
-        /// The guest saw its kernel kill a process for memory.
-        out_of_memory: bool,
+        /// The kernel killed a process for memory, where the guest can tell.
+        out_of_memory: Option<bool>,
     },
     /// A type that this bridge does not know; to be ignored.
     Unknown,
@@ -135,8 +135,7 @@ struct RawDropped {
 #[derive(Deserialize)]
 struct RawExit {
     code: Number,
-    #[serde(default)]
-    out_of_memory: bool,
+    out_of_memory: Option<bool>,
 }
 
 #[derive(Deserialize)]

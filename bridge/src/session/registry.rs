@@ -1,0 +1,281 @@
+//! The door to all sessions: creates them on first use, remembers what became of the old ones, shuts them all down.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use super::actor;
+use super::answer::Answer;
+use super::capture::Capture;
+use super::ending::Ending;
+use super::name::SessionName;
+use super::queue::{Call, QUEUE_LIMIT, Queue, Refused, Ticket};
+use super::start::{Launcher, Starting};
+use super::{Error, Launch, Progress, RunOutcome, RunRequest};
+use crate::guest::FRAME_LIMIT;
+use crate::settings::{Limits, SessionSettings, Settings};
+
+/// For every guest to be dead at shutdown; they are killed side by side.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
+
+/// Ends of sessions that are remembered, for the note in the next answer.
+const ENDINGS: usize = 256;
+
+/// What of a frame is not the code, generously.
+const FRAME_OVERHEAD: usize = 1 << 10;
+
+/// All sessions of one bridge.
+///
+/// A name creates its session on first use. Nothing is started before the first run. Dropping this without
+/// [`Sessions::shutdown`] ends all sessions too, but without waiting.
+pub struct Sessions {
+    shared: Arc<Shared>,
+    _close: DropGuard,
+}
+
+/// What the sessions have in common.
+pub(super) struct Shared {
+    /// Starts guests.
+    pub(super) launcher: Launcher,
+    /// What one guest may use.
+    pub(super) limits: Limits,
+    /// How long runs and sessions live.
+    pub(super) settings: SessionSettings,
+    registry: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    sessions: BTreeMap<SessionName, Arc<Queue>>,
+    endings: VecDeque<(SessionName, Ending)>,
+    spare: Option<Starting>,
+}
+
+impl Sessions {
+    /// No session yet; `launch` starts their guests.
+    pub fn new(launch: Arc<dyn Launch>, settings: &Settings) -> Self {
+        let closing = CancellationToken::new();
+        let launcher = Launcher {
+            launch,
+            tasks: TaskTracker::new(),
+            closing: closing.clone(),
+            abandon: CancellationToken::new(),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                launcher,
+                limits: settings.limits,
+                settings: settings.session.clone(),
+                registry: Mutex::default(),
+            }),
+            _close: closing.drop_guard(),
+        }
+    }
+
+    /// Runs code, after the calls that wait in the same session. Dropping the future cancels the call.
+    ///
+    /// The time limit covers the run and the start of the sandbox, not the wait for earlier calls, and not the long
+    /// phases of a start (loading the image, starting an engine), which have a limit of their own.
+    pub async fn run(
+        &self,
+        request: RunRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RunOutcome, Error> {
+        let name = SessionName::parse(request.session.as_deref())?;
+        if encoded_len(&request.code) > FRAME_LIMIT - FRAME_OVERHEAD {
+            return Err(Error::CodeTooLarge { limit: FRAME_LIMIT });
+        }
+        let (cancel, timeout) = (request.cancel.clone(), request.timeout);
+        if cancel.is_cancelled() {
+            return Ok(withdrawn(&name, timeout));
+        }
+        let (reply, mut answer) = oneshot::channel();
+        let (queue, ticket) = self.shared.enqueue(
+            &name,
+            Call {
+                request,
+                progress,
+                reply,
+            },
+        )?;
+        let waiting = Waiting { queue, ticket };
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            () = cancel.cancelled() => {
+                if waiting.queue.withdraw(waiting.ticket) {
+                    return Ok(withdrawn(&name, timeout));
+                }
+                answer.await
+            }
+        };
+        answer.unwrap_or_else(|_| Err(self.shared.unanswered(&name)))
+    }
+
+    /// Kills every guest, all at once, and waits until they are dead, a few seconds at most. Calls that wait or run end
+    /// with [`Error::ShuttingDown`].
+    pub async fn shutdown(&self) {
+        let launcher = &self.shared.launcher;
+        launcher.closing.cancel();
+        self.shared.discard_spare();
+        launcher.tasks.close();
+        let wait = || tokio::time::timeout(SHUTDOWN_LIMIT, launcher.tasks.wait());
+        if wait().await.is_err() {
+            // What is left is a start that hangs, or an engine that does not answer.
+            launcher.abandon.cancel();
+            tracing::warn!(tasks = launcher.tasks.len(), "guests were slow to end");
+        }
+    }
+}
+
+/// A call that its caller waits for; taken out of the queue when the caller goes away.
+struct Waiting {
+    queue: Arc<Queue>,
+    ticket: Ticket,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.queue.withdraw(self.ticket);
+    }
+}
+
+impl Shared {
+    /// Puts the call into its session's queue; creates the session where there is none.
+    fn enqueue(
+        self: &Arc<Self>,
+        name: &SessionName,
+        mut call: Call,
+    ) -> Result<(Arc<Queue>, Ticket), Error> {
+        let mut registry = self.lock();
+        loop {
+            if self.launcher.closing.is_cancelled() {
+                return Err(Error::ShuttingDown);
+            }
+            let queue = match registry.sessions.get(name) {
+                Some(queue) => Arc::clone(queue),
+                None => self.create(&mut registry, name)?,
+            };
+            match queue.push(call) {
+                Ok(ticket) => return Ok((queue, ticket)),
+                Err(Refused::Full) => {
+                    return Err(Error::QueueFull {
+                        session: name.as_str().to_owned(),
+                        limit: QUEUE_LIMIT,
+                    });
+                }
+                Err(Refused::Closed(back)) => {
+                    // It is just ending; its successor need not wait for that.
+                    registry.sessions.remove(name);
+                    call = back;
+                }
+            }
+        }
+    }
+
+    fn create(
+        self: &Arc<Self>,
+        registry: &mut Registry,
+        name: &SessionName,
+    ) -> Result<Arc<Queue>, Error> {
+        let limit = self.settings.max_sessions;
+        if registry.sessions.len() >= limit {
+            let names = registry.sessions.keys();
+            return Err(Error::TooManySessions {
+                limit,
+                names: names.map(|name| name.as_str().to_owned()).collect(),
+            });
+        }
+        let known = registry.endings.iter().position(|(ended, _)| ended == name);
+        let ending = known.and_then(|index| registry.endings.remove(index));
+        let queue = Arc::<Queue>::default();
+        registry.sessions.insert(name.clone(), Arc::clone(&queue));
+        actor::spawn(
+            Arc::clone(self),
+            name.clone(),
+            Arc::clone(&queue),
+            ending.map(|(_, ending)| ending),
+        );
+        Ok(queue)
+    }
+
+    /// A session has ended; `ending` is for the note of its successor.
+    pub(super) fn forget(&self, name: &SessionName, queue: &Arc<Queue>, ending: Option<Ending>) {
+        let mut registry = self.lock();
+        let current = registry.sessions.get(name);
+        if current.is_some_and(|current| Arc::ptr_eq(current, queue)) {
+            registry.sessions.remove(name);
+            if let Some(ending) = ending {
+                registry.endings.push_back((name.clone(), ending));
+                if registry.endings.len() > ENDINGS {
+                    registry.endings.pop_front();
+                }
+            }
+        }
+        if registry.sessions.is_empty() {
+            drop(registry);
+            self.discard_spare();
+        }
+    }
+
+    /// The spare guest, if there is one.
+    pub(super) fn spare(&self) -> Option<Starting> {
+        self.lock().spare.take()
+    }
+
+    /// A new guest on its way.
+    pub(super) fn start(&self, name: &SessionName) -> Starting {
+        Starting::new(&self.launcher, name.as_str())
+    }
+
+    /// Begins to start a spare where one is wanted and none is there.
+    pub(super) fn refill(&self) {
+        let mut registry = self.lock();
+        let wanted = self.settings.spare && !self.launcher.closing.is_cancelled();
+        if wanted && registry.spare.is_none() {
+            registry.spare = Some(Starting::new(&self.launcher, "spare"));
+        }
+    }
+
+    fn discard_spare(&self) {
+        if let Some(spare) = self.lock().spare.take() {
+            self.launcher.tasks.spawn(spare.discard());
+        }
+    }
+
+    fn unanswered(&self, name: &SessionName) -> Error {
+        if self.launcher.closing.is_cancelled() {
+            Error::ShuttingDown
+        } else {
+            Error::Bug {
+                session: name.as_str().to_owned(),
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn withdrawn(name: &SessionName, timeout: Duration) -> RunOutcome {
+    Answer::withdrawn().outcome(name, Capture::default(), None, timeout)
+}
+
+/// Bytes of `text` as a JSON string; not counted where it cannot matter.
+fn encoded_len(text: &str) -> usize {
+    if text.len() < FRAME_LIMIT / 8 {
+        return text.len();
+    }
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 2,
+            0..32 => 6,
+            _ => 1,
+        })
+        .sum()
+}

@@ -1,0 +1,72 @@
+//! The sessions as their callers see them: against scripted guests in paused time, and against the real Python runtime.
+
+mod limits;
+mod scripted;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Launch, Progress, RunRequest, Sessions};
+use crate::settings::{
+    EngineSettings, ImageSettings, Limits, OutputMode, SessionSettings, Settings,
+};
+
+/// Settings as they are by default, but for a small output limit and no spare.
+fn settings() -> Settings {
+    Settings {
+        engine: EngineSettings {
+            allow_unenforced: BTreeSet::new(),
+            ..EngineSettings::default()
+        },
+        image: ImageSettings::default(),
+        limits: Limits {
+            memory_bytes: 512 << 20,
+            pids: 128,
+            cpus: None,
+            open_files: 1024,
+            user: (65534, 65534),
+            output_bytes: 1000,
+        },
+        session: SessionSettings {
+            timeout: Duration::from_secs(30),
+            max_timeout: Duration::from_secs(120),
+            grace: Duration::from_secs(2),
+            idle: Duration::from_secs(1800),
+            max_sessions: 3,
+            spare: false,
+        },
+        state_dir: "/nonexistent".into(),
+        output_mode: OutputMode::Compact,
+        log_level: tracing::level_filters::LevelFilter::INFO,
+    }
+}
+
+fn sessions(launch: &Arc<impl Launch>) -> Arc<Sessions> {
+    let launch = Arc::clone(launch);
+    Arc::new(Sessions::new(launch, &settings()))
+}
+
+/// A call with the default limit.
+fn call(code: &str) -> RunRequest {
+    RunRequest {
+        session: None,
+        code: code.to_owned(),
+        timeout: Duration::from_secs(30),
+        reset: false,
+        cancel: CancellationToken::new(),
+    }
+}
+
+/// Tells nobody.
+struct Silent;
+
+impl Progress for Silent {
+    fn report(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+fn silent() -> Arc<dyn Progress> {
+    Arc::new(Silent)
+}
