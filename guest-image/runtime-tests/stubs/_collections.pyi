@@ -1,0 +1,2 @@
+# The C half of `collections`.
+from collections import deque as deque

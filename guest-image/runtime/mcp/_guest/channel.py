@@ -1,0 +1,126 @@
+"""The worker's way to the host: private descriptors, whole frames out, a reader thread for frames in.
+
+User code shares the process and may do anything to it; what counts is that it cannot speak the protocol by accident,
+and that a worker which lost its channel ends instead of leaving the host to wait.
+"""
+
+import _thread
+import posix
+
+from mcp._guest.frames import FrameError, decode, encode
+from mcp._guest.relay import EXIT_PROTOCOL, FRAME_LIMIT
+
+__all__ = ["Channel"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+READ_BYTES = 65536
+EXIT_LOST = 71
+# Above what programs use and what careless `os.closerange` calls reach; lower where the limit of open files is low.
+PLACES = (900, 200, 100)
+
+
+class Channel:
+    """Frames to and from the host. Only the worker process itself may use it, not a fork of it."""
+
+    def __init__(self, source: int, target: int) -> None:
+        self.source, self.target = _aside(source), _aside(target)
+        self.process = posix.getpid()
+        self.identities = (_identity(self.source), _identity(self.target))
+        self.write_lock = _thread.allocate_lock()
+        self.partial = bytearray()
+        self.receive: Callable[[dict[str, object]], None] | None = None
+
+    def send(self, frame: dict[str, object], *, before: bytes = b"", after: bytes = b"") -> None:
+        """Writes one frame, with lines for init around it; blocks while the host does not read."""
+        data = before + encode(frame) + after
+        self.command(data)
+
+    def command(self, data: bytes) -> None:
+        """Writes whole lines."""
+        if posix.getpid() != self.process:
+            return
+        self.check()
+        with self.write_lock:
+            view = memoryview(data)
+            try:
+                while view:
+                    view = view[posix.write(self.target, view) :]
+            except OSError:
+                posix._exit(EXIT_LOST)
+
+    def check(self) -> None:
+        """Ends the worker when user code closed or replaced one of the descriptors: nobody could hear it any more."""
+        try:
+            identities = (_identity(self.source), _identity(self.target))
+        except OSError:
+            posix._exit(EXIT_LOST)
+        if identities != self.identities:
+            posix._exit(EXIT_LOST)
+
+    def listen(self, receive: "Callable[[dict[str, object]], None]") -> None:
+        """Starts the reader thread, which calls `receive` for each frame and ends the worker with the host."""
+        self.receive = receive
+        _thread.start_new_thread(self._read, ())
+
+    def forget(self) -> None:
+        """In a forked child: lets go of all descriptors."""
+        for descriptor in (self.source, self.target):
+            try:
+                posix.close(descriptor)
+            except OSError:
+                pass
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._take(posix.read(self.source, READ_BYTES))
+        except FrameError as error:
+            _die(f"malformed frame from the host: {error}")
+        except OSError:
+            posix._exit(EXIT_LOST)
+
+    def _take(self, data: bytes) -> None:
+        if not data:
+            posix._exit(0)
+        self.partial += data
+        if b"\n" in data:
+            lines = self.partial.split(b"\n")
+            self.partial = lines.pop()
+            for line in lines:
+                if self.receive is not None:
+                    self.receive(decode(bytes(line)))
+        if len(self.partial) > FRAME_LIMIT:
+            raise FrameError(f"longer than {FRAME_LIMIT} bytes")
+
+
+def _aside(descriptor: int) -> int:
+    """Moves a descriptor out of the way, close-on-exec."""
+    for place in PLACES:
+        for number in range(place, place + 8):
+            try:
+                posix.fstat(number)
+            except OSError:
+                pass
+            else:
+                continue
+            try:
+                posix.dup2(descriptor, number, inheritable=False)
+            except OSError:
+                break
+            posix.close(descriptor)
+            return number
+    return descriptor
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = posix.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _die(reason: str) -> "NoReturn":
+    posix.write(2, f"mcp guest: {reason}\n".encode("utf-8", "backslashreplace"))
+    posix._exit(EXIT_PROTOCOL)

@@ -1,0 +1,112 @@
+"""Makes the process look like an ordinary Python to user code: its streams, `__main__`, builtins, path and warnings."""
+
+import _io
+import _warnings
+import builtins
+import posix
+import sys
+
+__all__ = ["OUTPUT_ERRORS", "output_errors", "prepare"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+OUTPUT_ERRORS = "mcp-output"
+FORK_WARNING = "multi-threaded, use of fork"
+INPUT_HINT = "input() has nobody to ask here: put the value into the code"
+
+
+def prepare() -> "dict[str, Any]":
+    """Returns the namespace that cells run in."""
+    _open_streams()
+    _warnings.filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))  # type: ignore[arg-type]
+    sys.dont_write_bytecode = True
+    sys.argv = [""]
+    sys.path.insert(0, "")
+    builtins.input = _no_input
+    _add_site_builtins()
+    main = type(sys)("__main__")
+    main.__builtins__ = builtins  # type: ignore[attr-defined]
+    sys.modules["__main__"] = main
+    return main.__dict__
+
+
+def _open_streams() -> None:
+    """Anew: those of the start were made for what the descriptors were then."""
+    source = _io.BufferedReader(_io.FileIO(0, "r", closefd=False))
+    sys.stdin = sys.__stdin__ = _io.TextIOWrapper(source, "utf-8", "surrogateescape")  # type: ignore[misc]
+    for name, descriptor, errors in (("stdout", 1, OUTPUT_ERRORS), ("stderr", 2, "backslashreplace")):
+        raw = _io.FileIO(descriptor, "w", closefd=False)
+        raw.name = f"<{name}>"
+        stream = _io.TextIOWrapper(_io.BufferedWriter(raw), "utf-8", errors, line_buffering=True)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def output_errors(error: UnicodeError) -> tuple[str | bytes, int]:
+    """File names with stray bytes come out as those bytes, as in ordinary Python; any other surrogate as an escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    out = bytearray()
+    for character in error.object[error.start : error.end]:
+        number = ord(character)
+        out += bytes((number - 0xDC00,)) if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}".encode()
+    return bytes(out), error.end
+
+
+class _ForkWarning:
+    """A message pattern for the warning about fork with threads that fits while no thread but the reader runs."""
+
+    def match(self, text: str) -> bool:
+        if FORK_WARNING not in text:
+            return False
+        try:
+            return len(posix.listdir("/proc/self/task")) <= 2
+        except OSError:
+            return False
+
+
+def _no_input(prompt: object = "", /) -> "NoReturn":
+    print(prompt, end="", flush=True)
+    raise EOFError(INPUT_HINT)
+
+
+class _Quitter:
+    """`exit` and `quit` as the `site` module makes them, which is not loaded here."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Use {self.name}() to end this run; variables are kept."
+
+    def __call__(self, code: "Any" = None) -> "NoReturn":
+        raise SystemExit(code)
+
+
+class _Lazy:
+    """`help`, `copyright` and the like: made when first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _real(self) -> "Any":
+        import _sitebuiltins
+
+        if self._name == "help":
+            return _sitebuiltins._Helper()
+        return _sitebuiltins._Printer(self._name, getattr(sys, self._name, "See https://docs.python.org/3/license.html"))
+
+    def __repr__(self) -> str:
+        return repr(self._real())
+
+    def __call__(self, *arguments: object) -> object:
+        return self._real()(*arguments)
+
+
+def _add_site_builtins() -> None:
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _Quitter(name))
+    for name in ("copyright", "credits", "help", "license"):
+        setattr(builtins, name, _Lazy(name))

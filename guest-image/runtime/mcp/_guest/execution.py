@@ -1,0 +1,119 @@
+"""One cell from source to the `execution_done` frame."""
+
+from _contextvars import copy_context
+import sys
+import time
+
+from mcp._guest.interrupts import Interrupts
+from mcp._guest.loading import stdlib
+from mcp._guest.loop import Loop
+from mcp._guest.source import RESULT, compile_cell
+
+__all__ = ["Execution", "flush_streams"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COROUTINE = 0x80
+RESULT_CHARACTERS = 1 << 20
+EXIT_CODES = range(-(1 << 31), 1 << 32)
+
+
+class Execution:
+    """Runs cells one after another in one namespace, one context and one event loop."""
+
+    def __init__(self, namespace: "dict[str, Any]", interrupts: Interrupts) -> None:
+        self.namespace = namespace
+        self.interrupts = interrupts
+        self.loop = Loop(interrupts)
+        # Context variables, decimal's context among them, last like ordinary variables, with and without `await`.
+        self.context = copy_context()
+
+    def run(self, run: int, cell: int, code: str) -> "dict[str, object]":
+        """The frame that tells how it went. Whatever user code raises ends up in it."""
+        started = time.perf_counter()
+        filename = f"<cell {cell}>"
+        # Warnings are shown once per line, and line 1 of this cell is another one than line 1 of the last.
+        self.namespace.pop("__warningregistry__", None)
+        guard = self.interrupts.guard
+        value, error = guard(lambda: self._run(code, filename), first=True)
+        run_ms = (time.perf_counter() - started) * 1000
+        outcome: dict[str, object] = {
+            "type": "execution_done", "id": run, "status": "success", "exit_code": None,
+            "error": None, "result": None, "where": None,
+        }  # fmt: skip
+        if error is None and value is not None:
+            shown, error = guard(lambda: self._show(value))
+            if error is None:
+                outcome["result"] = {"repr": shown}
+        if error is not None:
+            self._explain(error, outcome)
+        guard(flush_streams)
+        outcome["timings"] = {"run_ms": round(run_ms, 3)}
+        return outcome
+
+    def _run(self, code: str, filename: str) -> object:
+        compiled = compile_cell(code, filename)
+        try:
+            if compiled.co_flags & COROUTINE:
+                self.loop.run(eval(compiled, self.namespace), self.context)
+            else:
+                self.context.run(exec, compiled, self.namespace)
+        finally:
+            value = self.namespace.pop(RESULT, None)
+        return value
+
+    def _show(self, value: object) -> str:
+        sys.modules["builtins"]._ = value  # type: ignore[attr-defined]
+        return shorten(repr(value), RESULT_CHARACTERS)
+
+    def _explain(self, error: BaseException, outcome: "dict[str, object]") -> None:
+        outcome["status"] = "error"
+        if isinstance(error, SystemExit):
+            self._explain_exit(error, outcome)
+            return
+        if isinstance(error, KeyboardInterrupt) and self.interrupts.requested:
+            outcome["status"] = "interrupted"
+            place = self.interrupts.place
+            outcome["where"] = str(place) if place else None
+        described, failure = self.interrupts.guard(lambda: stdlib("mcp._guest.tracebacks").describe(error))
+        if failure is not None:
+            described = {
+                "type": type(error).__name__,
+                "message": f"(no description: {type(failure).__name__} was raised while it was made)",
+                "traceback": "",
+            }
+        outcome["error"] = described
+
+    def _explain_exit(self, error: SystemExit, outcome: "dict[str, object]") -> None:
+        code = error.code
+        if code is None or code == 0:
+            outcome.update(status="success", exit_code=0)
+            return
+        number = 1
+        if isinstance(code, int):
+            number = int(code) if code in EXIT_CODES else -1
+        text, failure = self.interrupts.guard(lambda: str(code))
+        if failure is not None:
+            text = "(no text)"
+        if not isinstance(code, int):
+            self.interrupts.guard(lambda: print(text, file=sys.stderr))
+        outcome["exit_code"] = number
+        outcome["error"] = {"type": "SystemExit", "message": text, "traceback": ""}
+
+
+def shorten(text: str, limit: int) -> str:
+    """The beginning and a count of what is missing."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}... ({len(text) - limit:,} of {len(text):,} characters left out)"
+
+
+def flush_streams() -> None:
+    """Brings out what was printed, also where user code put other streams in place."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()  # type: ignore[union-attr]
+        except Exception:
+            pass

@@ -1,0 +1,32 @@
+"""The start of the guest: makes the pipes, forks the worker that runs user code, and goes on as PID 1."""
+
+import posix
+
+__all__ = ["main"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def main() -> "NoReturn":
+    """Never returns: the process ends with the worker's status, or at once when the host is gone."""
+    stdout, worker_stdout = posix.pipe()
+    stderr, worker_stderr = posix.pipe()
+    frames, worker_frames = posix.pipe()
+    worker = posix.fork()
+    if worker == 0:
+        for descriptor in (stdout, stderr, frames):
+            posix.close(descriptor)
+        from mcp._guest.worker import main as work
+
+        work(worker_stdout, worker_stderr, worker_frames)
+    for descriptor in (worker_stdout, worker_stderr, worker_frames):
+        posix.close(descriptor)
+    try:
+        posix.setpgid(worker, worker)
+    except OSError:
+        pass  # dead already; the worker does the same itself, whoever comes first
+    from mcp._guest.relay import Relay
+
+    Relay(worker, stdout, stderr, frames).run()
