@@ -58,6 +58,11 @@ struct Registry {
 impl Sessions {
     /// No session yet; `launch` starts their guests.
     pub fn new(launch: Arc<dyn Launch>, settings: &Settings) -> Self {
+        Self::with(launch, settings.limits, settings.session.clone())
+    }
+
+    /// Likewise, from the two parts that matter here.
+    pub(super) fn with(launch: Arc<dyn Launch>, limits: Limits, settings: SessionSettings) -> Self {
         let closing = CancellationToken::new();
         let launcher = Launcher {
             launch,
@@ -68,8 +73,8 @@ impl Sessions {
         Self {
             shared: Arc::new(Shared {
                 launcher,
-                limits: settings.limits,
-                settings: settings.session.clone(),
+                limits,
+                settings,
                 registry: Mutex::default(),
             }),
             _close: closing.drop_guard(),

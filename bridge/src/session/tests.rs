@@ -3,50 +3,44 @@
 mod limits;
 mod scripted;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Launch, Progress, RunRequest, Sessions};
-use crate::settings::{
-    EngineSettings, ImageSettings, Limits, OutputMode, SessionSettings, Settings,
-};
+use crate::settings::{Limits, SessionSettings};
 
-/// Settings as they are by default, but for a small output limit and no spare.
-fn settings() -> Settings {
-    Settings {
-        engine: EngineSettings {
-            allow_unenforced: BTreeSet::new(),
-            ..EngineSettings::default()
-        },
-        image: ImageSettings::default(),
-        limits: Limits {
-            memory_bytes: 512 << 20,
-            pids: 128,
-            cpus: None,
-            open_files: 1024,
-            user: (65534, 65534),
-            output_bytes: 1000,
-        },
-        session: SessionSettings {
-            timeout: Duration::from_secs(30),
-            max_timeout: Duration::from_secs(120),
-            grace: Duration::from_secs(2),
-            idle: Duration::from_secs(1800),
-            max_sessions: 3,
-            spare: false,
-        },
-        state_dir: "/nonexistent".into(),
-        output_mode: OutputMode::Compact,
-        log_level: tracing::level_filters::LevelFilter::INFO,
+fn settings() -> SessionSettings {
+    SessionSettings {
+        timeout: Duration::from_secs(30),
+        max_timeout: Duration::from_secs(120),
+        grace: Duration::from_secs(2),
+        idle: Duration::from_secs(1800),
+        max_sessions: 3,
+        spare: false,
     }
 }
 
 fn sessions(launch: &Arc<impl Launch>) -> Arc<Sessions> {
-    let launch = Arc::clone(launch);
-    Arc::new(Sessions::new(launch, &settings()))
+    sessions_with(launch, settings())
+}
+
+/// With a small limit on output.
+fn sessions_with(launch: &Arc<impl Launch>, settings: SessionSettings) -> Arc<Sessions> {
+    let limits = Limits {
+        memory_bytes: 512 << 20,
+        pids: 128,
+        cpus: None,
+        open_files: 1024,
+        user: (65534, 65534),
+        output_bytes: 1000,
+    };
+    Arc::new(Sessions::with(
+        Arc::clone(launch) as Arc<dyn Launch>,
+        limits,
+        settings,
+    ))
 }
 
 /// A call with the default limit.
