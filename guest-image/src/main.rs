@@ -1,3 +1,7 @@
 //! `guest-image`: lock, build, verify and describe the guest image.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::run()
+}

@@ -1,0 +1,115 @@
+//! The files that an installed system would have made for itself: users, links, mount points, one bundle of CAs.
+
+use crate::tree::{Error, Node, Tree};
+
+/// Read by libc and Python.
+const FILES: [(&str, &str); 6] = [
+    ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("etc/hostname", "guest\n"),
+    ("etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"),
+    (
+        "etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nhosts: files\nnetworks: files\nservices: files\nprotocols: files\nrpc: files\nethers: files\n",
+    ),
+    (
+        "etc/passwd",
+        "root:x:0:0:root:/root:/nonexistent\nnobody:x:65534:65534:nobody:/workspace:/nonexistent\n",
+    ),
+    ("etc/resolv.conf", ""),
+];
+
+/// The merged layout, what engines would else add themselves, and where OpenSSL looks for CAs.
+const LINKS: [(&str, &str); 6] = [
+    ("bin", "usr/bin"),
+    ("etc/localtime", "/usr/share/zoneinfo/UTC"),
+    ("etc/mtab", "/proc/mounts"),
+    ("lib", "usr/lib"),
+    ("usr/lib/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt"),
+    ("usr/lib/ssl/certs", "/etc/ssl/certs"),
+];
+
+/// Mount points and the folders that a guest may write to; those are tmpfs at run time.
+const FOLDERS: [(&str, u32); 10] = [
+    ("dev", 0o755),
+    ("opt/guest", 0o755),
+    ("proc", 0o755),
+    ("projects", 0o1777),
+    ("root", 0o700),
+    ("run", 0o755),
+    ("sys", 0o755),
+    ("tmp", 0o1777),
+    ("var/tmp", 0o1777),
+    ("workspace", 0o1777),
+];
+
+const CA_FOLDER: &str = "usr/share/ca-certificates";
+const CA_BUNDLE: &str = "etc/ssl/certs/ca-certificates.crt";
+
+/// Completes the merged packages.
+pub(super) fn complete(tree: &mut Tree) -> Result<(), Error> {
+    let bundle = ca_bundle(tree);
+    tree.retain(|path| !path.is_within(CA_FOLDER));
+    tree.put(CA_BUNDLE, Node::file(bundle))?;
+    for (path, text) in FILES {
+        tree.put(path, Node::file(text.as_bytes()))?;
+    }
+    for (path, target) in LINKS {
+        tree.put(
+            path,
+            Node::Link {
+                target: target.to_owned(),
+            },
+        )?;
+    }
+    if tree.get("usr/lib64").is_some() {
+        tree.put(
+            "lib64",
+            Node::Link {
+                target: "usr/lib64".to_owned(),
+            },
+        )?;
+    }
+    for (path, mode) in FOLDERS {
+        tree.put(path, Node::Directory { mode })?;
+    }
+    Ok(())
+}
+
+/// All certificates in one file, in the order of their paths.
+fn ca_bundle(tree: &Tree) -> Vec<u8> {
+    let mut bundle = Vec::new();
+    for (path, data) in tree.files() {
+        if path.is_within(CA_FOLDER) && path.extension() == "crt" {
+            bundle.extend_from_slice(data);
+            if !bundle.ends_with(b"\n") {
+                bundle.push(b'\n');
+            }
+        }
+    }
+    bundle
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_what_no_package_brings() {
+        let mut tree = Tree::default();
+        tree.put("usr/share/ca-certificates/b.crt", Node::file(*b"B"))
+            .expect("new");
+        tree.put("usr/share/ca-certificates/a.crt", Node::file(*b"A\n"))
+            .expect("new");
+        complete(&mut tree).expect("an almost empty tree");
+        assert_eq!(
+            tree.file(CA_BUNDLE).map(|data| data.to_vec()),
+            Some(b"A\nB\n".to_vec())
+        );
+        assert_eq!(tree.get(CA_FOLDER), None);
+        assert_eq!(
+            tree.get("workspace"),
+            Some(&Node::Directory { mode: 0o1777 })
+        );
+        assert_eq!(tree.get("lib64"), None, "only where the loader lives there");
+    }
+}
