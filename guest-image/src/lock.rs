@@ -163,22 +163,6 @@ impl Lock {
             .map(Input::version)
     }
 
-    /// An empty lock to be filled with `inputs`, like `self` in all else.
-    pub(crate) fn with_inputs(
-        &self,
-        snapshot: String,
-        mut inputs: Vec<Input>,
-    ) -> Result<Self, Error> {
-        inputs.sort_by(|a, b| a.key().cmp(&b.key()));
-        let lock = Self {
-            snapshot,
-            inputs,
-            ..self.clone()
-        };
-        lock.check()?;
-        Ok(lock)
-    }
-
     fn check(&self) -> Result<(), Error> {
         if self.schema != SCHEMA {
             return Err(invalid("schema", "this program knows another schema only"));
