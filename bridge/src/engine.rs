@@ -1,9 +1,10 @@
 //! The container engine: found, asked what it can do, and told to run hardened guests.
 //!
 //! Nothing outside this module sees a Docker API type, so that an engine without that API (an OCI runtime driven
-//! directly) can take its place.
+//! directly) can take its place. [`Finder`] finds one, [`Engine`] is what it can do.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,14 +13,34 @@ use tokio::io::AsyncWrite;
 
 use crate::settings::{EngineKind, Limit, Limits};
 
+mod api;
+mod candidates;
+mod connect;
+mod contexts;
+mod error;
+mod finder;
+mod hardening;
+mod inspect;
+mod owner;
+mod podman;
+mod profile;
+mod report;
+mod seccomp;
+mod surroundings;
+
+pub use error::{Attempt, Attempts, Error};
+pub use finder::{Finder, InUse, Tell};
+pub use owner::Owner;
+pub use surroundings::Surroundings;
+
 /// A container by the engine's own immutable name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerId(pub String);
 
-/// What the engine is and can enforce.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EngineReport {
-    /// Podman or Docker.
+/// Which engine this is; known from its first answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Podman or Docker, by what it says of itself and not by the name of its socket.
     pub kind: EngineKind,
     /// The engine's version, such as `5.4.2`.
     pub version: String,
@@ -27,14 +48,23 @@ pub struct EngineReport {
     pub api_version: String,
     /// Where it answers, such as `unix:///run/user/1000/podman/podman.sock`.
     pub endpoint: String,
+    /// What named that address, such as `DOCKER_HOST` or `docker context colima`.
+    pub origin: String,
+    /// The engine's machine: `amd64`, `arm64`.
+    pub architecture: String,
+}
+
+/// What the engine is and can enforce.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineReport {
+    /// Which engine this is.
+    pub identity: Identity,
     /// Guests run without root on the host.
     pub rootless: bool,
     /// 1 or 2, where told.
     pub cgroup_version: Option<u8>,
     /// The OCI runtime, such as `crun`.
     pub runtime: String,
-    /// The engine's machine: `amd64`, `arm64`.
-    pub architecture: String,
     /// Limits that the engine says it cannot enforce.
     pub unenforced: Vec<Limit>,
 }
@@ -50,6 +80,8 @@ pub struct ImageFacts {
     pub architecture: String,
     /// `linux`.
     pub os: String,
+    /// Variables that it sets, as `NAME=value`.
+    pub environment: Vec<String>,
 }
 
 /// A hardened guest to create. All hardening that does not vary is the engine's own affair.
@@ -59,21 +91,23 @@ pub struct ContainerSpec {
     pub image_id: String,
     /// What the guest may use.
     pub limits: Limits,
+    /// Variables that the image sets: others than these and the engine's own are a difference.
+    pub environment: Vec<String>,
     /// Owner labels and others.
     pub labels: BTreeMap<String, String>,
     /// OCI runtime to ask for.
     pub runtime: Option<String>,
 }
 
-/// What the engine says it created.
-#[derive(Debug, Clone, PartialEq)]
+/// What the engine says it created, compared with what was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Created {
-    /// The container.
-    pub id: ContainerId,
     /// The image it was made from.
     pub image_id: String,
     /// Limits asked for that the container does not have.
     pub unenforced: Vec<Limit>,
+    /// Hardening asked for that the container does not have, in words.
+    pub differences: Vec<String>,
 }
 
 /// One piece of what the container wrote, cut anywhere.
@@ -93,49 +127,56 @@ pub struct Attached {
     pub output: BoxStream<'static, Result<Output, Error>>,
 }
 
+impl std::fmt::Debug for Attached {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attached").finish_non_exhaustive()
+    }
+}
+
 /// How a container ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
-    /// Exit status; 128 + n after signal n.
+    /// Exit status; 128 + n after signal n; -1 where the engine could not tell.
     pub code: i64,
     /// The kernel killed it for memory, as far as the engine knows.
     pub out_of_memory: bool,
 }
 
-/// A container engine. Every call has a deadline of its own.
+/// A container engine. Every call but [`Engine::wait`] has a deadline of its own.
+///
+/// A guest is started by `create`, then `inspect` and `attach` (at once, if wished), then `start`: nothing of the guest
+/// runs before `start`, and what was attached before it loses no byte.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// What it is and can enforce.
-    fn report(&self) -> &EngineReport;
+    /// Which engine this is.
+    fn identity(&self) -> &Identity;
+    /// What it can enforce. Asked once; takes podman a tenth of a second.
+    async fn report(&self) -> Result<EngineReport, Error>;
+    /// Whether it still answers.
+    async fn ping(&self) -> Result<(), Error>;
     /// The image of that ID or digest, if it is there.
     async fn image(&self, id: &str) -> Result<Option<ImageFacts>, Error>;
-    /// Loads an archive; `sent` is told of each piece's size.
-    async fn load_image(
-        &self,
-        archive: &std::path::Path,
-        sent: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error>;
+    /// Loads an archive; `sent` is told now and then how many bytes have gone out.
+    async fn load_image(&self, archive: &Path, sent: &(dyn Fn(u64) + Sync)) -> Result<(), Error>;
     /// The image as an archive, for hashing.
     async fn export_image(
         &self,
         id: &str,
     ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error>;
-    /// Creates a hardened container and inspects what was made.
-    async fn create(&self, spec: &ContainerSpec) -> Result<Created, Error>;
-    /// Attaches to a created container, then starts it: no byte is lost.
-    async fn start(&self, id: &ContainerId) -> Result<Attached, Error>;
-    /// Waits for the end of a started container.
+    /// Creates a hardened container.
+    async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, Error>;
+    /// Compares what was made with what was asked for.
+    async fn inspect(&self, id: &ContainerId, spec: &ContainerSpec) -> Result<Created, Error>;
+    /// Attaches to a container that has not started.
+    async fn attach(&self, id: &ContainerId) -> Result<Attached, Error>;
+    /// Starts it.
+    async fn start(&self, id: &ContainerId) -> Result<(), Error>;
+    /// Waits for its end; to be called before [`Engine::start`], as a container goes when it ends.
     async fn wait(&self, id: &ContainerId) -> Result<Exit, Error>;
     /// SIGKILL, then removal. A container that is gone already is no error.
     async fn remove(&self, id: &ContainerId) -> Result<(), Error>;
+    /// How many containers run, whoever's.
+    async fn running(&self) -> Result<usize, Error>;
     /// Removes containers whose owner is dead; returns how many.
-    async fn reap(&self) -> Result<usize, Error>;
-}
-
-/// What can go wrong with an engine.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Placeholder until the engine's own variants.
-    #[error("the engine did not answer")]
-    Unreachable,
+    async fn reap(&self, owner: &Owner) -> Result<usize, Error>;
 }

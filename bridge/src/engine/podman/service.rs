@@ -1,0 +1,284 @@
+//! `podman system service`, run by the bridge on a socket of its own.
+//!
+//! It must end with the bridge, however the bridge ends: by SIGTERM when the bridge ends in good order, by the kernel's
+//! parent-death signal when it is killed, and by podman's own idle timeout where neither works.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tempfile::TempDir;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+use super::super::surroundings::{Surroundings, reason};
+
+/// Seconds without a connection after which podman ends its service: an attached guest counts as one.
+const IDLE_SECONDS: &str = "60";
+/// How long the service has to listen; podman's first start of all makes its storage.
+const LISTENS: Duration = Duration::from_secs(30);
+/// How long it has to end when asked to.
+const ENDS: Duration = Duration::from_secs(3);
+/// How much of what it says is kept.
+const MAX_WORDS: usize = 4 << 10;
+/// Folders of bridges begin with this, then the bridge's process.
+const PREFIX: &str = "mcp-code-bridge-";
+
+/// A running service; ended when dropped.
+pub(in super::super) struct Service {
+    socket: PathBuf,
+    process: Arc<Mutex<Option<Pid>>>,
+    ended: watch::Receiver<Option<String>>,
+    _folder: TempDir,
+}
+
+impl Service {
+    /// Starts it and waits until it listens; the error is a reason in few words.
+    pub(in super::super) async fn start(
+        program: &Path,
+        surroundings: &Surroundings,
+    ) -> Result<Self, String> {
+        let runtime = surroundings.runtime_dir();
+        let base = runtime
+            .folder
+            .clone()
+            .unwrap_or_else(|| surroundings.temporary.clone());
+        sweep(&base).await;
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
+            .tempdir_in(&base)
+            .map_err(|error| format!("{}: {}", base.display(), reason(&error)))?;
+        let socket = folder.path().join("podman.sock");
+        let mut command = command(program, surroundings, &socket);
+        match &runtime.folder {
+            Some(folder) => command.env("XDG_RUNTIME_DIR", folder),
+            // Another user's folder is worse than none: podman would fail on it.
+            None => command.env_remove("XDG_RUNTIME_DIR"),
+        };
+        let process = Arc::new(Mutex::new(None));
+        let (tell, ended) = watch::channel(None);
+        // The parent-death signal comes when the *thread* that started the process ends, so it gets one that stays.
+        let held = process.clone();
+        let (started, start) = tokio::sync::oneshot::channel();
+        std::thread::Builder::new()
+            .name("podman-service".to_owned())
+            .spawn(move || {
+                let child = command.spawn();
+                let child = match child {
+                    Ok(child) => child,
+                    Err(error) => {
+                        let _ = started.send(Err(reason(&error)));
+                        return;
+                    }
+                };
+                *lock(&held) = Pid::from_raw(child.id().cast_signed());
+                let _ = started.send(Ok(()));
+                let words = attend(child, &held);
+                let _ = tell.send(Some(words));
+            })
+            .map_err(|error| reason(&error))?;
+        start.await.map_err(|_| "its thread ended".to_owned())??;
+        let mut service = Self {
+            socket,
+            process,
+            ended,
+            _folder: folder,
+        };
+        service.listens().await?;
+        Ok(service)
+    }
+
+    /// Where it listens.
+    pub(in super::super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    async fn listens(&mut self) -> Result<(), String> {
+        let socket = self.socket.clone();
+        let connects = async {
+            while UnixStream::connect(&socket).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            () = connects => Ok(()),
+            words = ended(&mut self.ended) => Err(format!("ended at once: {words}")),
+            () = tokio::time::sleep(LISTENS) => {
+                Err(format!("does not listen after {} s", LISTENS.as_secs()))
+            }
+        }
+    }
+
+    /// Ends it and waits until it is gone.
+    pub(in super::super) async fn end(mut self) {
+        self.signal(Signal::TERM);
+        if tokio::time::timeout(ENDS, ended(&mut self.ended))
+            .await
+            .is_err()
+        {
+            self.signal(Signal::KILL);
+            let _ = tokio::time::timeout(ENDS, ended(&mut self.ended)).await;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Held while signalling: as long as the number stands there, the process has not been reaped.
+        if let Some(process) = *lock(&self.process) {
+            let _ = kill_process_group(process, signal);
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.signal(Signal::TERM);
+    }
+}
+
+fn lock(process: &Mutex<Option<Pid>>) -> std::sync::MutexGuard<'_, Option<Pid>> {
+    process.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn ended(receiver: &mut watch::Receiver<Option<String>>) -> String {
+    match receiver.wait_for(Option::is_some).await {
+        Ok(words) => words.clone().unwrap_or_default(),
+        Err(_) => String::new(),
+    }
+}
+
+fn command(program: &Path, surroundings: &Surroundings, socket: &Path) -> Command {
+    let setpriv = surroundings
+        .program("setpriv")
+        .filter(|_| cfg!(target_os = "linux"));
+    let mut command = match setpriv {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command
+        .args(["system", "service", "--time", IDLE_SECONDS])
+        .arg(format!("unix://{}", socket.display()))
+        .env("PATH", surroundings.search_path())
+        // Its own group: a terminal's interrupt is for the bridge, which ends it in good order.
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Listens to what the process says until it ends; returns the last of it.
+fn attend(mut child: Child, process: &Mutex<Option<Pid>>) -> String {
+    let mut words = Vec::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        let mut piece = [0; 1024];
+        while let Ok(count @ 1..) = stderr.read(&mut piece) {
+            words.extend_from_slice(&piece[..count]);
+            let over = words.len().saturating_sub(MAX_WORDS);
+            words.drain(..over);
+        }
+    }
+    if let Some(pid) = *lock(process) {
+        // Without reaping, so that the number cannot become another process's before it is forgotten.
+        let _ = waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        );
+    }
+    *lock(process) = None;
+    let status = child
+        .wait()
+        .map_or_else(|error| error.to_string(), |status| status.to_string());
+    let words = String::from_utf8_lossy(&words);
+    match words.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => line.trim().to_owned(),
+        None => status,
+    }
+}
+
+/// Removes folders of bridges that were killed: those whose process is gone and whose socket nobody answers.
+async fn sweep(base: &Path) {
+    let Ok(entries) = std::fs::read_dir(base) else {
+        return;
+    };
+    for entry in entries.flatten().take(10_000) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some(pid) = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split_once('-'))
+            .and_then(|(pid, _)| pid.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        let folder = entry.path();
+        if super::super::owner::is_alive(pid)
+            || UnixStream::connect(folder.join("podman.sock"))
+                .await
+                .is_ok()
+        {
+            continue;
+        }
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::surroundings::tests::in_folder;
+    use super::*;
+
+    /// A podman that does as `script` says.
+    fn fake(root: &Path, script: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let program = root.join("podman");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).expect("executable");
+        program
+    }
+
+    #[tokio::test]
+    async fn a_service_that_fails_says_why() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(root.path().join("tmp")).expect("a folder");
+        let mut surroundings = in_folder(root.path(), &[("PATH", "/usr/bin:/bin")]);
+        surroundings.uid = 0;
+        let program = fake(
+            root.path(),
+            "echo 'Error: cannot find newuidmap' >&2; exit 125",
+        );
+        let problem = Service::start(&program, &surroundings).await.err();
+        let problem = problem.expect("a problem");
+        assert_eq!(problem, "ended at once: Error: cannot find newuidmap");
+        let left = std::fs::read_dir(root.path().join("tmp"))
+            .expect("readable")
+            .count();
+        assert_eq!(left, 0, "its folder is gone");
+    }
+
+    #[tokio::test]
+    async fn folders_of_killed_bridges_are_swept() {
+        let root = tempfile::tempdir().expect("a folder");
+        let dead = root.path().join("mcp-code-bridge-4194303-x");
+        let alive = root
+            .path()
+            .join(format!("mcp-code-bridge-{}-x", std::process::id()));
+        let other = root.path().join("mcp-code-bridge-0");
+        for folder in [&dead, &alive, &other] {
+            std::fs::create_dir_all(folder).expect("a folder");
+        }
+        sweep(root.path()).await;
+        assert_eq!(
+            (dead.exists(), alive.exists(), other.exists()),
+            (false, true, true)
+        );
+    }
+}
