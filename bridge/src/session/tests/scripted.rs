@@ -175,7 +175,12 @@ impl Drop for Strings {
 
 /// What an engine says that has gone away.
 pub(super) fn gone() -> engine::Error {
-    engine::Error::Unreachable
+    engine::Error::Gone {
+        engine: crate::settings::EngineKind::Podman,
+        endpoint: "unix:///engine.sock".to_owned(),
+        act: "wait for the guest's end",
+        reason: "connection closed".to_owned(),
+    }
 }
 
 /// The guest as a script sees it.
