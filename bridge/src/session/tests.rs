@@ -1,7 +1,10 @@
 //! The sessions as their callers see them: against scripted guests in paused time, and against the real Python runtime.
 
+mod hostile;
+mod lifecycle;
 mod limits;
 mod scripted;
+mod spare;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +54,13 @@ fn call(code: &str) -> RunRequest {
         timeout: Duration::from_secs(30),
         reset: false,
         cancel: CancellationToken::new(),
+    }
+}
+
+fn named(session: &str, code: &str) -> RunRequest {
+    RunRequest {
+        session: Some(session.to_owned()),
+        ..call(code)
     }
 }
 

@@ -35,7 +35,7 @@ async fn sleeper(mut puppet: Puppet) {
             _ => {
                 puppet
                     .say(json!({"type": "stdout", "data": "so far"}))
-                    .await
+                    .await;
             }
         }
     }
@@ -159,7 +159,7 @@ async fn a_guest_that_does_not_read_cannot_stop_the_clock() {
     // 10 MB do not fit into its pipe, and it never reads.
     let stage = Stage::new(async |puppet: Puppet| {
         puppet.ready().await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     let outcome = sessions(&stage)
         .run(brief(&"#".repeat(10 << 20), 5), silent())

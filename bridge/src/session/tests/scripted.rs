@@ -31,6 +31,9 @@ type Before = Box<
         + Sync,
 >;
 
+/// Output that makes the session's task panic.
+pub(super) const PANIC: &str = "panic!";
+
 /// Launches puppets and counts them.
 pub(super) struct Stage {
     script: Script,
@@ -113,7 +116,9 @@ impl Launch for Stage {
             attached: Some(Attached {
                 input: Box::pin(input),
                 output: stream::unfold(output, async |mut output| {
-                    Some((output.recv().await?, output))
+                    let piece = output.recv().await?;
+                    assert!(!matches!(&piece, Ok(Output::Stdout(bytes)) if bytes == PANIC));
+                    Some((piece, output))
                 })
                 .boxed(),
             }),
@@ -207,6 +212,19 @@ impl Puppet {
     pub(super) async fn lose(&self) {
         self.exit.send_replace(Some(Err(())));
         let _ = self.said.send(Err(gone())).await;
+    }
+
+    /// Goes on, and does nothing.
+    pub(super) async fn hold(self) {
+        std::future::pending::<()>().await;
+    }
+
+    /// Goes on without an output.
+    pub(super) async fn close_output(self) {
+        let Self { said, exit, .. } = self;
+        drop(said);
+        std::future::pending::<()>().await;
+        drop(exit);
     }
 
     /// One frame.

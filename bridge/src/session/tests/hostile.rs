@@ -1,0 +1,467 @@
+//! Guests that lie, flood, break the protocol or die: a typed end each time, never a hang, and the next call works.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::super::{Error, RunError, RunOutcome, State, Status};
+use super::scripted::{Puppet, Stage, ready_frame};
+use super::{call, sessions, silent};
+
+/// Runs one call against a first guest that does `act` once it has heard an execution, then a second one against its
+/// successor, an honest guest.
+async fn struck<F, R>(act: F) -> (RunOutcome, RunOutcome)
+where
+    F: Fn(Puppet, Value) -> R + Send + Sync + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let act = Arc::new(act);
+    let stage = Stage::new(move |mut puppet: Puppet| {
+        let act = Arc::clone(&act);
+        async move {
+            if puppet.number > 1 {
+                return puppet.echo().await;
+            }
+            puppet.ready().await;
+            let id = puppet.hear().await["id"].clone();
+            act(puppet, id).await;
+        }
+    });
+    let sessions = sessions(&stage);
+    let first = sessions.run(call("first"), silent()).await.unwrap();
+    let second = sessions.run(call("second"), silent()).await.unwrap();
+    assert_eq!(second.status, Status::Success);
+    assert_eq!(second.stdout.bytes, b"second");
+    sessions.shutdown().await;
+    assert_eq!(stage.living(), 0);
+    (first, second)
+}
+
+fn error(outcome: RunOutcome, status: Status, state: State) -> RunError {
+    assert_eq!((outcome.status, outcome.state), (status, state));
+    outcome.error.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
+    let check = async |bytes: Vec<u8>, what: &str| {
+        let began = Instant::now();
+        let (first, second) = struck(move |puppet, _| {
+            let bytes = bytes.clone();
+            async move {
+                for piece in bytes.chunks(64 << 10) {
+                    puppet.write(piece.to_vec()).await;
+                }
+                puppet.hold().await;
+            }
+        })
+        .await;
+        assert!(began.elapsed() < Duration::from_secs(1));
+        let error = error(first, Status::Error, State::Lost);
+        assert_eq!(error.kind, "protocol");
+        assert_eq!(
+            error.message,
+            format!("the sandbox broke its protocol ({what}) and was killed; variables are lost")
+        );
+        assert_eq!(
+            second.note.as_deref(),
+            Some("fresh session (the previous one was killed because it broke its protocol)")
+        );
+    };
+    check(b"junk\n".to_vec(), "a malformed frame").await;
+    check(b"\xff\xfe\n".to_vec(), "a malformed frame").await;
+    check(b"\n".to_vec(), "a malformed frame").await;
+    check(
+        br#"{"type":"stdout"}"#.iter().chain(b"\n").copied().collect(),
+        "an output frame without its data",
+    )
+    .await;
+    check(
+        vec![b' '; (16 << 20) + 1],
+        "a frame of more than 16777216 bytes",
+    )
+    .await;
+    check(
+        "{\"type\":\"spam\"}\n".repeat(10_001).into_bytes(),
+        "a flood of frames that mean nothing",
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forged_end_ends_its_own_run_only() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        puppet.ready().await;
+        let first = puppet.hear().await["id"].clone();
+        puppet.done(&first).await;
+        puppet.done(&first).await;
+        let second = puppet.hear().await["id"].clone();
+        puppet.done(&first).await;
+        puppet.done(&json!(99)).await;
+        puppet.say(ready_frame()).await;
+        puppet.say(json!({"type": "display", "id": "x"})).await;
+        puppet
+            .say(json!({"type": "stdout", "data": "second"}))
+            .await;
+        puppet.done(&second).await;
+        puppet.hold().await;
+    });
+    let sessions = sessions(&stage);
+    let first = sessions.run(call("forges"), silent()).await.unwrap();
+    assert_eq!(
+        (first.status, first.stdout.bytes.len()),
+        (Status::Success, 0)
+    );
+    let second = sessions.run(call("honest"), silent()).await.unwrap();
+    assert_eq!(second.status, Status::Success);
+    assert_eq!(second.stdout.bytes, b"second");
+    assert_eq!(stage.launched(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_that_nobody_sent_is_an_error_of_the_code() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        puppet.ready().await;
+        let id = puppet.hear().await["id"].clone();
+        let done = json!({"type": "execution_done", "id": id, "status": "interrupted", "where": "cell 1, line 1"});
+        puppet.say(done).await;
+        puppet.hold().await;
+    });
+    let outcome = sessions(&stage).run(call("raise"), silent()).await.unwrap();
+    assert_eq!(
+        error(outcome, Status::Error, State::Kept).kind,
+        "KeyboardInterrupt"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_dies_is_reported_with_its_reason() {
+    let check = async |code: i64, out_of_memory: bool, kind: &str, message: &str, note: &str| {
+        for silently in [false, true] {
+            let (first, second) = struck(move |puppet, _| async move {
+                puppet
+                    .say(json!({"type": "stdout", "data": "so far"}))
+                    .await;
+                if silently {
+                    puppet.end_silently(code, out_of_memory);
+                } else {
+                    puppet.end(code, out_of_memory).await;
+                }
+            })
+            .await;
+            assert_eq!(first.stdout.bytes, b"so far");
+            assert_eq!(first.exit_code, Some(code));
+            let error = error(first, Status::Error, State::Lost);
+            assert_eq!(
+                (error.kind.as_str(), error.message.as_str()),
+                (kind, message)
+            );
+            assert_eq!(second.note.as_deref(), Some(note));
+        }
+    };
+    check(
+        139,
+        false,
+        "guest_exit",
+        "the Python process ended: exit 139 (SIGSEGV); variables are lost",
+        "fresh session (the previous one ended: exit 139 (SIGSEGV))",
+    )
+    .await;
+    check(
+        0,
+        false,
+        "guest_exit",
+        "the Python process ended: exit 0; variables are lost",
+        "fresh session (the previous one ended: exit 0)",
+    )
+    .await;
+    check(
+        137,
+        true,
+        "memory_limit",
+        "killed: memory limit 512 MiB reached; variables are lost",
+        "fresh session (the previous one was killed at its memory limit)",
+    )
+    .await;
+    check(
+        137,
+        false,
+        "memory_limit",
+        "killed (exit 137, SIGKILL), probably at the memory limit of 512 MiB; variables are lost",
+        "fresh session (the previous one was killed with SIGKILL, probably at its memory limit)",
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sigkill_is_not_blamed_on_memory_where_the_guest_knows_better_or_no_limit_holds() {
+    let (first, _) = struck(async |puppet: Puppet, _| {
+        puppet
+            .say(json!({"type": "exit", "code": 137, "out_of_memory": false}))
+            .await;
+        puppet.end_silently(137, false);
+    })
+    .await;
+    let told = error(first, Status::Error, State::Lost);
+    assert_eq!(
+        told.message,
+        "the Python process ended: exit 137 (SIGKILL); variables are lost"
+    );
+
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        let mut unlimited = ready_frame();
+        unlimited["report"]["memory_max"] = Value::Null;
+        puppet.say(unlimited).await;
+        puppet.hear().await;
+        puppet.end(137, false).await;
+    });
+    let outcome = sessions(&stage).run(call("die"), silent()).await.unwrap();
+    assert_eq!(
+        error(outcome, Status::Error, State::Lost).kind,
+        "guest_exit"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn last_words_of_the_interpreter_are_passed_on() {
+    let (first, _) = struck(async |puppet: Puppet, _| {
+        puppet.complain("Fatal Python error: no frame\n").await;
+        puppet.end(134, false).await;
+    })
+    .await;
+    let told = error(first, Status::Error, State::Lost);
+    assert!(
+        told.message
+            .ends_with("its last words: Fatal Python error: no frame"),
+        "{}",
+        told.message
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_goes_away_is_not_the_code_s_fault() {
+    let (first, second) = struck(async |puppet: Puppet, _| {
+        puppet.lose().await;
+        puppet.hold().await;
+    })
+    .await;
+    assert_eq!(error(first, Status::Error, State::Lost).kind, "engine_lost");
+    assert_eq!(
+        second.note.as_deref(),
+        Some("fresh session (the previous one was lost with its container engine)")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_only_pretends_to_end_is_killed() {
+    let (first, _) = struck(async |puppet: Puppet, _| {
+        puppet.say(json!({"type": "exit", "code": 0})).await;
+        puppet.hold().await;
+    })
+    .await;
+    let told = error(first, Status::Error, State::Lost);
+    assert!(
+        told.message.contains("said that it ended and went on"),
+        "{}",
+        told.message
+    );
+
+    let (first, _) = struck(async |puppet: Puppet, _| puppet.close_output().await).await;
+    let told = error(first, Status::Error, State::Lost);
+    assert!(
+        told.message.contains("closed its output and went on"),
+        "{}",
+        told.message
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_dies_of_its_interrupt_is_over_time_and_lost() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        puppet.ready().await;
+        puppet.hear().await;
+        puppet.hear().await;
+        puppet.end(139, false).await;
+    });
+    let outcome = sessions(&stage).run(call("loop"), silent()).await.unwrap();
+    assert_eq!(
+        error(outcome, Status::Timeout, State::Lost).message,
+        "stopped after 30 s; the Python process ended: exit 139 (SIGSEGV); variables are lost"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_host_has_its_own_limit_on_output_and_adds_what_the_guest_dropped() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        puppet.ready().await;
+        let id = puppet.hear().await["id"].clone();
+        puppet
+            .say(json!({"type": "stdout", "data": "x".repeat(1500)}))
+            .await;
+        puppet
+            .say(json!({"type": "stderr", "base64": "//4A"}))
+            .await;
+        puppet
+            .say(json!({"type": "dropped", "stdout": 7, "stderr": u64::MAX}))
+            .await;
+        puppet
+            .say(json!({"type": "dropped", "stdout": 0, "stderr": u64::MAX}))
+            .await;
+        puppet.done(&id).await;
+        puppet.hold().await;
+    });
+    let outcome = sessions(&stage).run(call("print"), silent()).await.unwrap();
+    assert_eq!(
+        (outcome.stdout.bytes.len(), outcome.stdout.dropped),
+        (1000, 507)
+    );
+    assert_eq!(
+        (outcome.stderr.bytes.as_slice(), outcome.stderr.dropped),
+        (&b"\xff\xfe\0"[..], u64::MAX)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_texts_are_cut() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        puppet.ready().await;
+        let id = puppet.hear().await["id"].clone();
+        let long = "\u{e9}".repeat(1 << 20);
+        puppet
+            .say(json!({
+                "type": "execution_done", "id": id, "status": "error", "result": {"repr": long},
+                "error": {"type": format!("A\n{long}"), "message": long, "traceback": long},
+            }))
+            .await;
+        puppet.hold().await;
+    });
+    let outcome = sessions(&stage).run(call("x"), silent()).await.unwrap();
+    assert_eq!(
+        outcome.result.as_ref().map(String::len),
+        Some(1000 + "... (2096152 bytes left out)".len())
+    );
+    let error = error(outcome, Status::Error, State::Kept);
+    assert!(error.kind.starts_with("A é") && error.kind.len() < 300);
+    assert!(error.message.len() < 17 << 10);
+    assert!(error.traceback.len() < 65 << 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_between_two_runs_comes_with_the_next_answer_up_to_a_limit() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        puppet.ready().await;
+        let id = puppet.hear().await["id"].clone();
+        puppet.done(&id).await;
+        puppet.say(json!({"type": "stdout", "data": "late "})).await;
+        let id = puppet.hear().await["id"].clone();
+        puppet
+            .say(json!({"type": "stdout", "data": "on time"}))
+            .await;
+        puppet.done(&id).await;
+        puppet.hold().await;
+    });
+    let sessions = sessions(&stage);
+    let first = sessions.run(call("thread"), silent()).await.unwrap();
+    assert_eq!(first.stdout.bytes, b"");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let second = sessions.run(call("next"), silent()).await.unwrap();
+    assert_eq!(second.stdout.bytes, b"late on time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_guest_that_floods_is_listened_to_no_longer_and_the_session_lives() {
+    let written = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&written);
+    let stage = Stage::new(move |mut puppet: Puppet| {
+        let written = Arc::clone(&counter);
+        async move {
+            puppet.ready().await;
+            let id = puppet.hear().await["id"].clone();
+            puppet.done(&id).await;
+            for _ in 0..3000 {
+                puppet
+                    .say(json!({"type": "stdout", "data": "x".repeat(1000)}))
+                    .await;
+                written.fetch_add(1000, Ordering::SeqCst);
+            }
+            let id = puppet.hear().await["id"].clone();
+            puppet.done(&id).await;
+            puppet.hold().await;
+        }
+    });
+    let sessions = sessions(&stage);
+    sessions.run(call("thread"), silent()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let while_idle = written.load(Ordering::SeqCst);
+    assert!((1_000_000..1_200_000).contains(&while_idle), "{while_idle}");
+    let next = sessions.run(call("next"), silent()).await.unwrap();
+    assert_eq!((next.status, next.note), (Status::Success, None));
+    assert_eq!(
+        next.stdout.bytes.len() as u64 + next.stdout.dropped,
+        3_000_000
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_dies_or_breaks_the_protocol_while_idle_is_noticed() {
+    for (junk, note) in [
+        (
+            true,
+            "fresh session (the previous one was killed because it broke its protocol)",
+        ),
+        (
+            false,
+            "fresh session (the previous one ended: exit 139 (SIGSEGV))",
+        ),
+    ] {
+        let stage = Stage::new(move |mut puppet: Puppet| async move {
+            if puppet.number > 1 {
+                return puppet.echo().await;
+            }
+            puppet.ready().await;
+            let id = puppet.hear().await["id"].clone();
+            puppet.done(&id).await;
+            if junk {
+                puppet.write("junk\n").await;
+                puppet.hold().await;
+            } else {
+                puppet.end(139, false).await;
+            }
+        });
+        let sessions = sessions(&stage);
+        sessions.run(call("x"), silent()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(stage.living(), 0);
+        let next = sessions.run(call("y"), silent()).await.unwrap();
+        assert_eq!(next.note.as_deref(), Some(note));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_of_ours_costs_one_session_only() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        if puppet.number != 2 {
+            return puppet.echo().await;
+        }
+        puppet.ready().await;
+        puppet.hear().await;
+        puppet.write(super::scripted::PANIC).await;
+        puppet.hold().await;
+    });
+    let sessions = sessions(&stage);
+    let other = || super::named("other", "x");
+    sessions.run(other(), silent()).await.unwrap();
+    let failed = sessions.run(call("x"), silent()).await;
+    assert!(matches!(failed, Err(Error::Bug { .. })), "{failed:?}");
+    assert_eq!(stage.living(), 1);
+    let other = sessions.run(other(), silent()).await.unwrap();
+    assert_eq!((other.status, other.note), (Status::Success, None));
+    let next = sessions.run(call("x"), silent()).await.unwrap();
+    assert_eq!(
+        next.note.as_deref(),
+        Some("fresh session (the previous one was lost by a fault of the bridge)")
+    );
+}
