@@ -1,21 +1,20 @@
-//! What one entry of a client's configuration says about one MCP server, normalised and expanded.
+//! One MCP server as the bridge will run it: normalised, expanded, checked.
+//!
+//! Nothing here prints a configured value: `Debug` shows what kind of server it is and where it was defined.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-/// A server's name as its configuration file writes it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ServerName(pub Arc<str>);
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
 
-impl ServerName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+use super::depth;
+
+/// A server's name as written in its file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerName(pub String);
 
 impl fmt::Display for ServerName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -23,87 +22,191 @@ impl fmt::Display for ServerName {
     }
 }
 
-impl From<&str> for ServerName {
-    fn from(name: &str) -> Self {
-        Self(name.into())
-    }
-}
-
-/// A configured value that is never printed.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps `value` from being printed.
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// The value, for the server it is meant for and for the redactor.
-    pub fn expose(&self) -> &str {
+impl std::borrow::Borrow<str> for ServerName {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret(..)")
+impl From<&str> for ServerName {
+    fn from(name: &str) -> Self {
+        Self(name.to_owned())
     }
 }
 
-/// One server, ready to be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A server that can be started or reached.
+#[derive(Debug, Clone)]
 pub struct Definition {
-    /// As written in the file.
+    /// Its name as written in the file.
     pub name: ServerName,
-    /// The Python identifier it is offered under; unique in the catalog.
+    /// Its name in Python; no two servers of a catalog share one.
     pub alias: String,
-    /// How it is reached.
+    /// How to reach it.
     pub transport: Transport,
-    /// The entry's own description, or its file's.
+    /// What its definition (or else its file) says about it.
     pub description: Option<String>,
-    /// Where it was read.
+    /// Where it was defined.
     pub source: Source,
-    /// Time it may take to start, where its entry says so.
+    /// How long it may take to start, where the definition says so.
     pub start_timeout: Option<Duration>,
-    /// Time one call may take without a sign of life, where its entry says so.
+    /// How long one call may take, where the definition says so.
     pub call_timeout: Option<Duration>,
-    /// Of everything that decides what is run.
+    /// Which of its tools the definition lets through.
+    pub tools: ToolFilter,
+    /// Changes with everything that decides what is run; names the cached tool list.
     pub hash: String,
+    /// Values that must never be shown: see [`Definition::secrets`].
+    pub(super) secrets: Vec<SecretString>,
 }
 
-/// How a server is reached; every variable is expanded already.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl Definition {
+    /// Values that answers, logs and records must not show: of the environment and headers, of the query and
+    /// credentials of the address, and of variables that were put into arguments. Only those of
+    /// [`SHORTEST_SECRET`] bytes or more; shorter ones would blank out ordinary text.
+    pub fn secrets(&self) -> &[SecretString] {
+        &self.secrets
+    }
+}
+
+/// Shorter values are not treated as secrets.
+pub const SHORTEST_SECRET: usize = 8;
+
+/// How a server is reached. Every value is expanded already.
+#[derive(Clone)]
 pub enum Transport {
-    /// A child process that speaks over its standard streams.
+    /// A child process that speaks on its standard input and output.
     Stdio {
-        /// Program, by name or path.
+        /// Program: a path, or a name to be found on `PATH`.
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables on top of the inherited ones.
-        env: BTreeMap<String, Secret>,
-        /// Its working directory.
+        /// Set on top of the few inherited variables (`upstream` owns that list).
+        env: BTreeMap<String, SecretString>,
+        /// Working directory; absolute.
         cwd: Option<PathBuf>,
     },
-    /// A streamable HTTP endpoint.
+    /// Streamable HTTP.
     Http {
-        /// Its address.
+        /// Address, `http://` or `https://`.
         url: String,
-        /// Headers sent with each request.
-        headers: BTreeMap<String, Secret>,
+        /// Sent with every request.
+        headers: BTreeMap<String, SecretString>,
     },
 }
 
-/// Where an entry was read.
+impl Transport {
+    /// `stdio` or `http`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+        }
+    }
+
+    /// What may be shown of it: the program's name, or scheme and host. Paths of addresses and arguments carry
+    /// secrets often enough.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Stdio { command, .. } => command.clone(),
+            Self::Http { url, .. } => {
+                let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+                let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+                let host = authority.rsplit('@').next().unwrap_or_default();
+                format!("{scheme}://{host}")
+            }
+        }
+    }
+
+    /// Changes with everything that decides what is run.
+    pub(super) fn hash(&self) -> String {
+        let mut digest = Sha256::new();
+        // Every part is preceded by its length, so that no two different definitions read the same.
+        let mut add = |part: &str| {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        };
+        add(self.kind());
+        match self {
+            Self::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
+                add(command);
+                add(&args.len().to_string());
+                args.iter().for_each(|argument| add(argument));
+                for (name, value) in env.iter().filter(|(name, _)| *name != depth::VARIABLE) {
+                    add(name);
+                    add(value.expose_secret());
+                }
+                if let Some(cwd) = cwd {
+                    add("cwd");
+                    add(&cwd.to_string_lossy());
+                }
+            }
+            Self::Http { url, headers } => {
+                add(url);
+                for (name, value) in headers {
+                    add(name);
+                    add(value.expose_secret());
+                }
+            }
+        }
+        digest.finalize()[..16]
+            .iter()
+            .fold(String::new(), |mut text, byte| {
+                use fmt::Write as _;
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { args, env, cwd, .. } => formatter
+                .debug_struct("Stdio")
+                .field("command", &self.shown())
+                .field("args", &args.len())
+                .field("env", &env.keys().collect::<Vec<_>>())
+                .field("cwd", cwd)
+                .finish(),
+            Self::Http { headers, .. } => formatter
+                .debug_struct("Http")
+                .field("url", &self.shown())
+                .field("headers", &headers.keys().collect::<Vec<_>>())
+                .finish(),
+        }
+    }
+}
+
+/// Where a definition stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The client whose file it is, such as `cursor`.
+    /// The program whose configuration it is.
     pub client: &'static str,
     /// The file.
     pub path: PathBuf,
-    /// Line of the entry, from 1.
+    /// Line of the definition's name, from 1.
     pub line: usize,
-    /// Column of the entry, from 1.
+    /// Column of it, in characters, from 1.
     pub column: usize,
+}
+
+/// `includeTools`, `excludeTools` and their other spellings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// Where given, only these tools are offered.
+    pub only: Option<BTreeSet<String>>,
+    /// These tools are not offered.
+    pub except: BTreeSet<String>,
+}
+
+impl ToolFilter {
+    /// Whether a tool of this name is offered.
+    pub fn lets_through(&self, tool: &str) -> bool {
+        !self.except.contains(tool) && self.only.as_ref().is_none_or(|only| only.contains(tool))
+    }
 }

@@ -1,0 +1,147 @@
+//! A whole command line where a program belongs: `"command": "docker run -i --rm x"`.
+//!
+//! A program that really is called that wins; otherwise the text is split as a shell would, with a warning that shows
+//! how to write it. Words that may be secrets are masked in the warning.
+
+use std::path::{Path, PathBuf};
+
+/// Finds a program as the operating system will: a path as it is, a name on `search_path`.
+pub(super) fn find(program: &str, base: &Path, search_path: &str) -> Option<PathBuf> {
+    if program.is_empty() || program.contains('\0') {
+        return None;
+    }
+    if program.contains('/') {
+        return Some(base.join(program)).filter(|path| path.is_file());
+    }
+    std::env::split_paths(search_path)
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// Splits at blanks outside quotes; a backslash takes the next character as it is. `None`: a quote is not closed.
+pub(super) fn split(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (Some('"'), '\\') => match characters.next() {
+                Some(escaped @ ('"' | '\\')) => word.get_or_insert_default().push(escaped),
+                Some(other) => word.get_or_insert_default().extend(['\\', other]),
+                None => return None,
+            },
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, '\\') => word
+                .get_or_insert_default()
+                .push(characters.next().unwrap_or('\\')),
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(character),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+/// The fields as they should be written, for the warning.
+pub(super) fn corrected(command: Option<&str>, arguments: &[String]) -> String {
+    let mut hidden_next = false;
+    let shown: Vec<String> = arguments
+        .iter()
+        .map(|word| {
+            let hide = hidden_next && !word.starts_with('-');
+            hidden_next = word.starts_with('-') && names_a_secret(word);
+            if hide { "...".to_owned() } else { masked(word) }
+        })
+        .collect();
+    let list = serde_json::Value::from(shown);
+    match command {
+        Some(command) => format!(
+            "\"command\": {}, \"args\": {list}",
+            serde_json::Value::from(command)
+        ),
+        None => format!("\"args\": {list}"),
+    }
+}
+
+fn names_a_secret(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    ["key", "token", "secret", "pass", "auth", "header", "cred"]
+        .iter()
+        .any(|part| word.contains(part))
+}
+
+/// `NAME=value` and words that look like a token, without what they keep.
+fn masked(word: &str) -> String {
+    if let Some((name, _)) = word.split_once('=') {
+        return format!("{name}=...");
+    }
+    if word.contains("${") {
+        return word.to_owned();
+    }
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let letters = word.chars().filter(char::is_ascii_alphabetic).count();
+    let token = word.len() >= 16 && digits >= 2 && letters >= 2 && !word.contains(['/', '@', '.']);
+    if token || word.contains("://") && (word.contains('@') || word.contains('?')) {
+        return "...".to_owned();
+    }
+    word.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_a_shell_would() {
+        for (line, expected) in [
+            (
+                "docker run -i --rm x",
+                Some(vec!["docker", "run", "-i", "--rm", "x"]),
+            ),
+            ("  a\t b\n", Some(vec!["a", "b"])),
+            ("a 'b c' \"d e\"f", Some(vec!["a", "b c", "d ef"])),
+            (r"a\ b c", Some(vec!["a b", "c"])),
+            (r#"a "x\"y\n""#, Some(vec!["a", r#"x"y\n"#])),
+            ("a ''", Some(vec!["a", ""])),
+            ("", Some(vec![])),
+            ("a 'b", None),
+            ("a \"b\\", None),
+        ] {
+            assert_eq!(
+                split(line),
+                expected.map(|words| words.into_iter().map(str::to_owned).collect()),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_corrected_line_shows_no_secret() {
+        let words = split(
+            "run -e GH=ghp_1 --api-key hunter22 ghp_16C7e42F292c6912E7 server ${TOKEN} pkg@1.2.3",
+        )
+        .unwrap();
+        assert_eq!(
+            corrected(Some("docker"), &words),
+            r#""command": "docker", "args": ["run","-e","GH=...","--api-key","...","...","server","${TOKEN}","pkg@1.2.3"]"#
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_makes_splitting_panic(line in r#"[a '"\\é]{0,40}"#) {
+            let _ = split(&line).map(|words| corrected(None, &words));
+        }
+
+        #[test]
+        fn plain_words_come_back(words in proptest::collection::vec("[a-z-]{1,6}", 0..8)) {
+            proptest::prop_assert_eq!(split(&words.join(" ")), Some(words));
+        }
+    }
+}

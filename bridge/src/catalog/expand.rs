@@ -1,0 +1,446 @@
+//! Variables in definitions: `${VAR}`, `${VAR:-default}`, `${env:VAR}` and what each client adds to that.
+//!
+//! A variable that is not set and has no default is an error that names it. A value that came from the environment is
+//! remembered as a secret, and no message contains one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::dialect::Dialect;
+use super::problem::Reason;
+use super::read;
+
+/// Defaults may hold variables, this deep.
+const DEEPEST: usize = 8;
+/// No argument, variable or header needs to be longer.
+const LONGEST: usize = 256 * 1024;
+/// Size of a file that `${file:...}` may name.
+const FILE_LIMIT: u64 = 64 * 1024;
+
+/// Warnings kept of one entry.
+const WARNINGS: usize = 16;
+
+/// Variables that say where things are and keep nothing secret.
+const ORDINARY: [&str; 9] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "PATH",
+    "PWD",
+    "SHELL",
+    "LANG",
+    "TMPDIR",
+    "CLAUDE_PROJECT_DIR",
+];
+
+/// Where values come from.
+#[derive(Clone, Copy)]
+pub(super) struct Variables<'a> {
+    pub(super) environment: &'a BTreeMap<String, String>,
+    pub(super) home: &'a Path,
+    pub(super) workspace: &'a Path,
+    pub(super) dialect: &'a Dialect,
+}
+
+/// What expansion found out on the way.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) warnings: Vec<Reason>,
+    /// Values of variables that may be secret.
+    pub(super) secrets: Vec<String>,
+}
+
+impl Variables<'_> {
+    /// Expands all variables in the value of `field`.
+    pub(super) fn expand(
+        &self,
+        text: &str,
+        field: &str,
+        found: &mut Found,
+    ) -> Result<String, Reason> {
+        self.expand_at(text, field, found, 0)
+    }
+
+    /// A leading `~` as the home folder; for programs and paths, where shells and clients do that.
+    pub(super) fn tilde(&self, text: &str) -> String {
+        match text.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                format!("{}{rest}", self.home.display())
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    fn expand_at(
+        &self,
+        text: &str,
+        field: &str,
+        found: &mut Found,
+        depth: usize,
+    ) -> Result<String, Reason> {
+        if depth > DEEPEST {
+            return Err(Reason::VariableTooDeep(field.to_owned()));
+        }
+        let mut result = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['$', '{']) {
+            result.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some(after) = rest.strip_prefix("$${") {
+                result.push_str("${");
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix("${") {
+                let end = closing(after).ok_or_else(|| Reason::OpenVariable(field.to_owned()))?;
+                result.push_str(&self.reference(&after[..end], field, found, depth)?);
+                rest = &after[end + 1..];
+            } else if let Some((name, after)) =
+                braced(rest, "{env:").filter(|(name, _)| is_name(name))
+            {
+                result.push_str(&self.variable(name, None, field, found, depth)?);
+                rest = after;
+            } else if let Some((path, after)) =
+                braced(rest, "{file:").filter(|_| self.dialect.brace_files)
+            {
+                result.push_str(&self.file(path, field, found)?);
+                rest = after;
+            } else if let Some((name, after)) =
+                bare(rest).filter(|(name, _)| self.expands_bare(name))
+            {
+                result.push_str(&self.variable(name, None, field, found, depth)?);
+                rest = after;
+            } else {
+                // Both characters are one byte long.
+                result.push_str(&rest[..1]);
+                rest = &rest[1..];
+            }
+            if result.len() > LONGEST {
+                return Err(Reason::VariableTooDeep(field.to_owned()));
+            }
+        }
+        result.push_str(rest);
+        Ok(result)
+    }
+
+    /// `$NAME`, where the client expands it. In lower case and not set it is more likely part of a password.
+    fn expands_bare(&self, name: &str) -> bool {
+        let upper = name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        self.dialect.bare_dollar && (upper || self.environment.contains_key(name))
+    }
+
+    /// What stands between `${` and `}`.
+    fn reference(
+        &self,
+        inside: &str,
+        field: &str,
+        found: &mut Found,
+        depth: usize,
+    ) -> Result<String, Reason> {
+        if let Some(value) = self.predefined(inside) {
+            return Ok(value);
+        }
+        let plain = inside.strip_prefix("env:").unwrap_or(inside);
+        let (name, default) = match plain.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (plain, None),
+        };
+        if is_name(name) {
+            return self.variable(name, default, field, found, depth);
+        }
+        match inside.split_once(':') {
+            Some(("input", id)) => Err(Reason::Input(short(id))),
+            Some((kind @ ("command" | "config" | "extensionInstallFolder"), _)) => {
+                Err(Reason::EditorVariable(kind.to_owned(), field.to_owned()))
+            }
+            Some(("file", path)) if self.dialect.dollar_files => self.file(path, field, found),
+            _ => {
+                // Parameter expansion of a shell script, most likely: `sh -c 'echo ${x%.*}'`. Only the name is shown;
+                // what follows may be anything.
+                let name: String = inside
+                    .chars()
+                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .collect();
+                let warning =
+                    Reason::UnknownVariable(format!("{}...", short(&name)), field.to_owned());
+                if found.warnings.len() < WARNINGS && !found.warnings.contains(&warning) {
+                    found.warnings.push(warning);
+                }
+                Ok(format!("${{{inside}}}"))
+            }
+        }
+    }
+
+    fn predefined(&self, name: &str) -> Option<String> {
+        Some(match name {
+            "workspaceFolder" | "workspaceRoot" | "cwd" => self.workspace.display().to_string(),
+            "workspaceFolderBasename" => self.workspace.file_name()?.to_string_lossy().into_owned(),
+            "userHome" => self.home.display().to_string(),
+            "pathSeparator" | "/" => "/".to_owned(),
+            "CLAUDE_PROJECT_DIR" if !self.environment.contains_key(name) => {
+                self.workspace.display().to_string()
+            }
+            "HOME" if !self.environment.contains_key(name) => self.home.display().to_string(),
+            _ => return None,
+        })
+    }
+
+    fn variable(
+        &self,
+        name: &str,
+        default: Option<&str>,
+        field: &str,
+        found: &mut Found,
+        depth: usize,
+    ) -> Result<String, Reason> {
+        match (self.environment.get(name), default) {
+            // As in a shell, `:-` also replaces an empty value.
+            (Some(value), Some(default)) if value.is_empty() => {
+                self.expand_at(default, field, found, depth + 1)
+            }
+            (Some(value), _) => {
+                if !ORDINARY.contains(&name) {
+                    found.secrets.push(value.clone());
+                }
+                Ok(value.clone())
+            }
+            (None, Some(default)) => self.expand_at(default, field, found, depth + 1),
+            (None, None) => Err(Reason::UnsetVariable {
+                variable: short(name),
+                field: field.to_owned(),
+            }),
+        }
+    }
+
+    fn file(&self, path: &str, field: &str, found: &mut Found) -> Result<String, Reason> {
+        let path = self.workspace.join(self.tilde(path.trim()));
+        let failure = |why: String| Reason::VariableFile(field.to_owned(), why);
+        match read::text(&path, FILE_LIMIT) {
+            Ok(Some((text, _))) => {
+                let text = text.trim_end_matches(['\n', '\r']).to_owned();
+                found.secrets.push(text.clone());
+                Ok(text)
+            }
+            Ok(None) => Err(failure("it does not exist".to_owned())),
+            Err(reason) => Err(failure(format!("it {reason}"))),
+        }
+    }
+}
+
+/// Where the `}` is that closes a `${` before `text`.
+fn closing(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    let mut previous = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' if previous == b'$' => open += 1,
+            b'}' if open == 0 => return Some(at),
+            b'}' => open -= 1,
+            _ => {}
+        }
+        previous = byte;
+    }
+    None
+}
+
+/// `{env:NAME}rest` as `(NAME, rest)`.
+fn braced<'t>(text: &'t str, opening: &str) -> Option<(&'t str, &'t str)> {
+    text.strip_prefix(opening)?.split_once('}')
+}
+
+/// `$NAME rest` as `(NAME, " rest")`.
+fn bare(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('$')?;
+    let end = text
+        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    is_name(name).then_some((name, rest))
+}
+
+/// Whether this can be the name of an environment variable in a reference.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Names are shown up to a length that fits a line.
+fn short(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::dialect;
+
+    fn expand_as(dialect: &Dialect, text: &str) -> (Result<String, String>, Found) {
+        let environment = [
+            ("A", "1"),
+            ("EMPTY", ""),
+            ("TOKEN", "ghp_secret_value"),
+            ("lower", "l"),
+            ("HOME", "/home/u"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+        let variables = Variables {
+            environment: &environment,
+            home: Path::new("/home/u"),
+            workspace: Path::new("/work/project"),
+            dialect,
+        };
+        let mut found = Found::default();
+        let result = variables
+            .expand(text, "env.X", &mut found)
+            .map_err(|reason| reason.to_string());
+        (result, found)
+    }
+
+    #[test]
+    fn variables_were_passed_on_literally() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("${A}", "1"),
+            ("x${A}y${A}z", "x1y1z"),
+            ("${env:A}", "1"),
+            ("${NOPE:-d}", "d"),
+            ("${NOPE:-}", ""),
+            ("${env:NOPE:-d}", "d"),
+            ("${EMPTY:-d}", "d"),
+            ("${EMPTY}", ""),
+            ("${NOPE:-${A}}", "1"),
+            ("${NOPE:-${NADA:-x${A}}}", "x1"),
+            ("${NOPE:-a:-b}", "a:-b"),
+            ("{env:A}", "1"),
+            ("${userHome}/x", "/home/u/x"),
+            ("${workspaceFolder}/.env", "/work/project/.env"),
+            ("${workspaceFolderBasename}", "project"),
+            ("${CLAUDE_PROJECT_DIR}", "/work/project"),
+            ("$${A}", "${A}"),
+            ("pa$$word", "pa$$word"),
+            ("100$", "100$"),
+            ("$A {A} }{", "$A {A} }{"),
+            ("{\"json\": {\"a\": 1}}", "{\"json\": {\"a\": 1}}"),
+            ("ä${A}ö", "ä1ö"),
+        ] {
+            let (result, found) = expand_as(&dialect::GENERIC, text);
+            assert_eq!(result.as_deref(), Ok(expected), "{text}");
+            assert_eq!(found.warnings, [], "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unset_variable_names_itself_and_its_field() {
+        for text in ["${NOPE}", "${env:NOPE}", "{env:NOPE}", "${EMPTY:-${NOPE}}"] {
+            let message = expand_as(&dialect::GENERIC, text).0.expect_err(text);
+            assert!(
+                message.contains("NOPE") && message.contains("env.X"),
+                "{message}"
+            );
+        }
+        assert!(
+            expand_as(&dialect::GENERIC, "${A")
+                .0
+                .expect_err("open")
+                .contains("not closed")
+        );
+        assert!(
+            expand_as(&dialect::GENERIC, "${input:key}")
+                .0
+                .expect_err("input")
+                .contains("VS Code")
+        );
+        assert!(
+            expand_as(&dialect::GENERIC, "${command:x.y}")
+                .0
+                .expect_err("command")
+                .contains("VS Code")
+        );
+    }
+
+    #[test]
+    fn each_client_keeps_its_own_forms() {
+        assert_eq!(
+            expand_as(&dialect::GEMINI, "$A-$lower-$other").0.as_deref(),
+            Ok("1-l-$other")
+        );
+        assert!(expand_as(&dialect::GEMINI, "$NOPE").0.is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "from-a-file\n").unwrap();
+        let brace = format!("{{file:{}}}", path.display());
+        assert_eq!(
+            expand_as(&dialect::OPENCODE, &brace).0.as_deref(),
+            Ok("from-a-file")
+        );
+        assert_eq!(expand_as(&dialect::GENERIC, &brace).0, Ok(brace));
+        assert_eq!(
+            expand_as(&dialect::WINDSURF, &format!("${{file:{}}}", path.display()))
+                .0
+                .as_deref(),
+            Ok("from-a-file")
+        );
+        assert!(
+            expand_as(&dialect::WINDSURF, "${file:/dev/zero}")
+                .0
+                .expect_err("device")
+                .contains("is a device")
+        );
+    }
+
+    #[test]
+    fn shell_parameters_pass_with_a_warning_that_shows_no_value() {
+        let (result, found) = expand_as(&dialect::GENERIC, "echo ${x%.*} ${y:=hunter22}");
+        assert_eq!(result.as_deref(), Ok("echo ${x%.*} ${y:=hunter22}"));
+        let text: String = found.warnings.iter().map(ToString::to_string).collect();
+        assert!(
+            text.contains("${x...}") && !text.contains("hunter22"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn values_of_variables_are_secret_unless_they_are_places() {
+        assert_eq!(
+            expand_as(&dialect::GENERIC, "${TOKEN} ${HOME}").1.secrets,
+            ["ghp_secret_value"]
+        );
+    }
+
+    #[test]
+    fn nesting_and_growth_are_bounded() {
+        let deep = format!("{}x{}", "${NOPE:-".repeat(100_000), "}".repeat(100_000));
+        assert!(
+            expand_as(&dialect::GENERIC, &deep)
+                .0
+                .expect_err("deep")
+                .contains("deeply")
+        );
+        let long = "${TOKEN}".repeat(100_000);
+        assert!(expand_as(&dialect::GENERIC, &long).0.is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_expansion_panic(text in r"(?s)[${}:A\-~envfil/é ]{0,60}") {
+            for dialect in [&dialect::GENERIC, &dialect::GEMINI, &dialect::OPENCODE, &dialect::WINDSURF] {
+                let _ = expand_as(dialect, &text);
+            }
+        }
+
+        #[test]
+        fn text_without_variables_stays_itself(text in "[^${]{0,80}") {
+            proptest::prop_assert_eq!(expand_as(&dialect::GENERIC, &text).0, Ok(text));
+        }
+
+        #[test]
+        fn a_reference_never_stays_literal(name in "[A-Z_][A-Z0-9_]{0,8}", before in "[a-z ]{0,5}", after in "[a-z ]{0,5}") {
+            let (result, _) = expand_as(&dialect::GENERIC, &format!("{before}${{{name}}}{after}"));
+            match result {
+                Ok(text) => proptest::prop_assert!(!text.contains("${"), "left as it was"),
+                Err(message) => proptest::prop_assert!(message.contains(&name)),
+            }
+        }
+    }
+}
