@@ -7,7 +7,7 @@ and that a worker which lost its channel ends instead of leaving the host to wai
 import _thread
 import posix
 
-from mcp._guest.frames import FrameError, decode, encode
+from mcp._guest.frames import FrameError, decode
 from mcp._guest.relay import EXIT_PROTOCOL, FRAME_LIMIT
 
 __all__ = ["Channel"]
@@ -34,18 +34,13 @@ class Channel:
         self.partial = bytearray()
         self.receive: Callable[[dict[str, object]], None] | None = None
 
-    def send(self, frame: dict[str, object], *, before: bytes = b"", after: bytes = b"") -> None:
-        """Writes one frame, with lines for init around it; blocks while the host does not read."""
-        data = before + encode(frame) + after
-        self.command(data)
-
-    def command(self, data: bytes) -> None:
-        """Writes whole lines."""
+    def send(self, lines: bytes) -> None:
+        """Writes whole lines: frames, or commands for init. Blocks while the host does not read."""
         if posix.getpid() != self.process:
             return
         self.check()
         with self.write_lock:
-            view = memoryview(data)
+            view = memoryview(lines)
             try:
                 while view:
                     view = view[posix.write(self.target, view) :]
@@ -80,7 +75,8 @@ class Channel:
                 self._take(posix.read(self.source, READ_BYTES))
         except FrameError as error:
             _die(f"malformed frame from the host: {error}")
-        except OSError:
+        except BaseException:
+            # Closed by user code, or no memory left; a deaf worker would leave the host waiting.
             posix._exit(EXIT_LOST)
 
     def _take(self, data: bytes) -> None:

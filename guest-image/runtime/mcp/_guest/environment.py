@@ -1,12 +1,15 @@
 """Makes the process look like an ordinary Python to user code: its streams, `__main__`, builtins, path and warnings."""
 
+import _codecs
 import _io
 import _warnings
 import builtins
 import posix
 import sys
 
-__all__ = ["OUTPUT_ERRORS", "output_errors", "prepare"]
+import mcp.runtime
+
+__all__ = ["prepare"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +22,17 @@ INPUT_HINT = "input() has nobody to ask here: put the value into the code"
 
 def prepare() -> "dict[str, Any]":
     """Returns the namespace that cells run in."""
+    _codecs.register_error(OUTPUT_ERRORS, _output_errors)
     _open_streams()
-    _warnings.filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))  # type: ignore[arg-type]
+    _warnings.filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))
     sys.dont_write_bytecode = True
     sys.argv = [""]
     sys.path.insert(0, "")
     builtins.input = _no_input
     _add_site_builtins()
+    sys.meta_path.insert(0, _ForkByDefault())  # type: ignore[arg-type]
     main = type(sys)("__main__")
-    main.__builtins__ = builtins  # type: ignore[attr-defined]
+    vars(main).update(__builtins__=builtins, mcp=mcp, runtime=mcp.runtime)
     sys.modules["__main__"] = main
     return main.__dict__
 
@@ -44,7 +49,7 @@ def _open_streams() -> None:
         setattr(sys, f"__{name}__", stream)
 
 
-def output_errors(error: UnicodeError) -> tuple[str | bytes, int]:
+def _output_errors(error: UnicodeError) -> tuple[str | bytes, int]:
     """File names with stray bytes come out as those bytes, as in ordinary Python; any other surrogate as an escape."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
@@ -53,6 +58,27 @@ def output_errors(error: UnicodeError) -> tuple[str | bytes, int]:
         number = ord(character)
         out += bytes((number - 0xDC00,)) if 0xDC80 <= number <= 0xDCFF else f"\\u{number:04x}".encode()
     return bytes(out), error.end
+
+
+class _ForkByDefault:
+    """Finds `multiprocessing.context` and makes fork its default: no other kind of child knows what cells define."""
+
+    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        if name != "multiprocessing.context":
+            return None
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def execute_and_set(module: "Any") -> None:
+            execute(module)
+            module._default_context = module.DefaultContext(module._concrete_contexts["fork"])
+
+        spec.loader.exec_module = execute_and_set  # type: ignore[method-assign]
+        return spec
 
 
 class _ForkWarning:
@@ -96,7 +122,9 @@ class _Lazy:
 
         if self._name == "help":
             return _sitebuiltins._Helper()
-        return _sitebuiltins._Printer(self._name, getattr(sys, self._name, "See https://docs.python.org/3/license.html"))
+        return _sitebuiltins._Printer(
+            self._name, getattr(sys, self._name, "See https://docs.python.org/3/license.html")
+        )
 
     def __repr__(self) -> str:
         return repr(self._real())

@@ -1,15 +1,16 @@
 """One cell from source to the `execution_done` frame."""
 
 from _contextvars import copy_context
+import builtins
 import sys
 import time
 
 from mcp._guest.interrupts import Interrupts
-from mcp._guest.loading import stdlib
+from mcp._guest.loading import load
 from mcp._guest.loop import Loop
 from mcp._guest.source import RESULT, compile_cell
 
-__all__ = ["Execution", "flush_streams"]
+__all__ = ["Execution", "failed", "flush_streams"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
 
 COROUTINE = 0x80
 RESULT_CHARACTERS = 1 << 20
+_OUTCOME: "dict[str, object]" = {
+    "type": "execution_done",
+    "id": 0,
+    "status": "success",
+    "exit_code": None,
+    "error": None,
+    "result": None,
+    "where": None,
+    "timings": {"run_ms": 0.0},
+}
 EXIT_CODES = range(-(1 << 31), 1 << 32)
 
 
@@ -39,10 +50,7 @@ class Execution:
         guard = self.interrupts.guard
         value, error = guard(lambda: self._run(code, filename), first=True)
         run_ms = (time.perf_counter() - started) * 1000
-        outcome: dict[str, object] = {
-            "type": "execution_done", "id": run, "status": "success", "exit_code": None,
-            "error": None, "result": None, "where": None,
-        }  # fmt: skip
+        outcome: dict[str, object] = dict(_OUTCOME, id=run)
         if error is None and value is not None:
             shown, error = guard(lambda: self._show(value))
             if error is None:
@@ -61,23 +69,28 @@ class Execution:
             else:
                 self.context.run(exec, compiled, self.namespace)
         finally:
+            # A debugger or profiler ends with its cell: it must not call user code from within the runtime.
+            sys.settrace(None)
+            sys.setprofile(None)
             value = self.namespace.pop(RESULT, None)
         return value
 
     def _show(self, value: object) -> str:
-        sys.modules["builtins"]._ = value  # type: ignore[attr-defined]
+        builtins._ = value  # type: ignore[attr-defined]
         return shorten(repr(value), RESULT_CHARACTERS)
 
     def _explain(self, error: BaseException, outcome: "dict[str, object]") -> None:
         outcome["status"] = "error"
         if isinstance(error, SystemExit):
-            self._explain_exit(error, outcome)
+            outcome["exit_code"] = 1
+            outcome["error"] = {"type": "SystemExit", "message": "", "traceback": ""}
+            self.interrupts.guard(lambda: _explain_exit(error, outcome))
             return
         if isinstance(error, KeyboardInterrupt) and self.interrupts.requested:
             outcome["status"] = "interrupted"
             place = self.interrupts.place
             outcome["where"] = str(place) if place else None
-        described, failure = self.interrupts.guard(lambda: stdlib("mcp._guest.tracebacks").describe(error))
+        described, failure = self.interrupts.guard(lambda: load("mcp._guest.tracebacks").describe(error))
         if failure is not None:
             described = {
                 "type": type(error).__name__,
@@ -86,21 +99,25 @@ class Execution:
             }
         outcome["error"] = described
 
-    def _explain_exit(self, error: SystemExit, outcome: "dict[str, object]") -> None:
-        code = error.code
-        if code is None or code == 0:
-            outcome.update(status="success", exit_code=0)
-            return
-        number = 1
-        if isinstance(code, int):
-            number = int(code) if code in EXIT_CODES else -1
-        text, failure = self.interrupts.guard(lambda: str(code))
-        if failure is not None:
-            text = "(no text)"
-        if not isinstance(code, int):
-            self.interrupts.guard(lambda: print(text, file=sys.stderr))
-        outcome["exit_code"] = number
-        outcome["error"] = {"type": "SystemExit", "message": text, "traceback": ""}
+
+def _explain_exit(error: SystemExit, outcome: "dict[str, object]") -> None:
+    """As the exit status of a script: none is 0, anything but a number is printed and is 1."""
+    code = error.code
+    number = 0 if code is None else 1
+    if isinstance(code, int):
+        number = int.__add__(code, 0)
+        number = number if number in EXIT_CODES else -1
+    elif code is not None:
+        print(code, file=sys.stderr)
+    outcome["exit_code"] = number
+    outcome["status"] = "success" if number == 0 else "error"
+    outcome["error"] = None if number == 0 else {"type": "SystemExit", "message": str(code), "traceback": ""}
+
+
+def failed(run: int, error: BaseException) -> "dict[str, object]":
+    """The outcome where the runtime itself could not go on, for lack of memory or stack, say."""
+    what = {"type": type(error).__name__, "message": "the run could not be brought to an end", "traceback": ""}
+    return dict(_OUTCOME, id=run, status="error", error=what)
 
 
 def shorten(text: str, limit: int) -> str:

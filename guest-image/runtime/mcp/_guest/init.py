@@ -2,6 +2,8 @@
 
 import posix
 
+from mcp._guest.relay import Relay
+
 __all__ = ["main"]
 
 TYPE_CHECKING = False
@@ -18,15 +20,13 @@ def main() -> "NoReturn":
     if worker == 0:
         for descriptor in (stdout, stderr, frames):
             posix.close(descriptor)
-        from mcp._guest.worker import main as work
+        from mcp._guest.start import start_worker
 
-        work(worker_stdout, worker_stderr, worker_frames)
+        start_worker(worker_stdout, worker_stderr, worker_frames)
     for descriptor in (worker_stdout, worker_stderr, worker_frames):
         posix.close(descriptor)
     try:
         posix.setpgid(worker, worker)
     except OSError:
         pass  # dead already; the worker does the same itself, whoever comes first
-    from mcp._guest.relay import Relay
-
     Relay(worker, stdout, stderr, frames).run()

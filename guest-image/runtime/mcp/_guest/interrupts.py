@@ -24,12 +24,16 @@ class Interrupts:
         self.delivered = False
         self.run: int | None = None
         self.place: Place | None = None
-        self.cancel: Callable[[], Place | None] | None = None
+        self.cancel: Callable[[], Place] | None = None
         self.lock = _thread.allocate_lock()
         self.main_thread = _thread.get_ident()
 
     def install(self) -> None:
-        """Must come before anything imports `signal`: asyncio knows the default handler by identity."""
+        """Must come before anything imports `signal`, so that code which restores the default handler restores this.
+
+        The two are equal but not the same object, on purpose: `asyncio.run` would replace what it takes for the default
+        by a handler that only cancels its task, and a busy loop in a coroutine would never end.
+        """
         _signal.default_int_handler = self._strike
         _signal.signal(_signal.SIGINT, self._strike)
 
@@ -71,13 +75,12 @@ class Interrupts:
         if not self.armed:
             return
         self.delivered = True
-        if self.cancel is not None:
-            place = self.cancel()
-            if place is not None:
-                self.place = place
-                return
         while frame is not None and not is_user_code(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is not None:
             self.place = Place(frame.f_code, frame.f_lasti, frame.f_lineno)
+        elif self.cancel is not None:
+            # The event loop waits: an exception would come out of the loop and leave the waiting code as it is.
+            self.place = self.cancel()
+            return
         raise KeyboardInterrupt

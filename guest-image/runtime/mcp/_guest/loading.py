@@ -2,7 +2,7 @@
 
 import sys
 
-__all__ = ["stdlib"]
+__all__ = ["load"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,14 +13,15 @@ _loaded: "dict[str, Any]" = {}
 _path = list(sys.path)
 
 
-def stdlib(name: str) -> "Any":
+def load(name: str) -> "Any":
     """The module as the runtime first saw it."""
     module = _loaded.get(name)
     if module is None:
         users = sys.path[:]
         sys.path[:] = _path
         try:
-            module = __import__(name, fromlist=["*"])
+            __import__(name)
+            module = sys.modules[name]
         finally:
             sys.path[:] = users
         _loaded[name] = module

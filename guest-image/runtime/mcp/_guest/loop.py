@@ -1,6 +1,6 @@
 """The event loop of top-level `await`: one for the whole session, so that tasks live on from cell to cell."""
 
-from mcp._guest.loading import stdlib
+from mcp._guest.loading import load
 from mcp._guest.source import Place, is_user_code
 
 __all__ = ["Loop"]
@@ -24,7 +24,7 @@ class Loop:
 
     def run(self, coroutine: "Coroutine[Any, Any, object]", context: "Context") -> object:
         """Runs a cell's coroutine to its end. Tasks that it started and did not await go on in later cells."""
-        asyncio = stdlib("asyncio")
+        asyncio = load("asyncio")
         if self.loop is None or self.loop.is_closed():
             self.loop = asyncio.new_event_loop()
         loop: AbstractEventLoop = self.loop
@@ -32,11 +32,8 @@ class Loop:
         task: Task[object] = loop.create_task(coroutine, context=context)
         cancelled = False
 
-        def cancel() -> Place | None:
-            """Interrupts a wait by cancelling; code that is running gets KeyboardInterrupt on the spot instead."""
+        def cancel() -> Place:
             nonlocal cancelled
-            if asyncio.current_task(loop) is not None or not loop.is_running():
-                return None
             cancelled = True
             place = _waiting_place(task)
             task.cancel()

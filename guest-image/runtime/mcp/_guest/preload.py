@@ -1,6 +1,6 @@
 """Imports what user code likely needs while the worker has nothing to do, in small steps."""
 
-from mcp._guest.loading import stdlib
+from mcp._guest.loading import load
 
 __all__ = ["Preload"]
 
@@ -31,6 +31,6 @@ class Preload:
         while self.left and idle():
             name = self.left.pop()
             try:
-                stdlib(name)
+                load(name)
             except ImportError:
                 pass  # a slim image may lack it; user code that needs it will say so

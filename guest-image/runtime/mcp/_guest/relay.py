@@ -80,9 +80,9 @@ class Relay:
                 self._flush(final=False)
                 return
             timeout = int((self.flush_at - now) * 1000) + 1
-            if self.lull:
-                # A trickle of short writes: let some gather, or each of them would wake this process.
-                timeout, poll, self.lull = 1, self.quiet, False
+        if self.lull:
+            # A trickle of short writes: let some gather, or each of them would wake this process.
+            timeout, poll, self.lull = 1, self.quiet, False
         if self.lost_at is not None:
             if now >= self.lost_at:
                 self._kill()

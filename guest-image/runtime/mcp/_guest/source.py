@@ -4,7 +4,7 @@ import _ast
 import _io
 import sys
 
-from mcp._guest.loading import stdlib
+from mcp._guest.loading import load
 
 __all__ = ["RESULT", "Place", "compile_cell", "is_user_code", "line_of", "remember"]
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 RESULT = "__mcp_result__"
 ONLY_AST, TOP_LEVEL_AWAIT = 0x400, 0x2000
 # All `from __future__` features have their flags here; they stay on for later cells, as in the REPL.
-FUTURE_FLAGS = 0x1FF0000
+FUTURE_FLAGS = 0x1FE0000
 KEPT_CHARACTERS = 32 << 20
 LIBRARY = str(sys.modules["encodings"].__file__).rpartition("/encodings/")[0] + "/"
-RUNTIME = __file__.rpartition("/mcp/")[0] + "/mcp/"
+RUNTIME = __file__.rpartition("/mcp/")[0] + "/"
 
 _future = 0
 _sources: dict[str, int] = {}
@@ -76,7 +76,7 @@ def is_user_code(filename: str) -> bool:
 
 def line_of(filename: str, number: int, namespace: "dict[str, object] | None" = None) -> str:
     """A source line without its end; empty where there is none."""
-    linecache = stdlib("linecache")
+    linecache = load("linecache")
     return str(linecache.getline(filename, number, namespace)).rstrip("\n")
 
 
@@ -85,7 +85,7 @@ def remember(filename: str, code: str) -> list[str]:
     lines = _io.StringIO(code, newline=None).readlines()
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    cache = stdlib("linecache").cache
+    cache = load("linecache").cache
     _sources.pop(filename, None)
     _sources[filename] = len(code)
     cache[filename] = (len(code), None, lines, filename)

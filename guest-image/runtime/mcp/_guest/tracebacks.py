@@ -2,7 +2,7 @@
 
 from _collections import deque
 
-from mcp._guest.loading import stdlib
+from mcp._guest.loading import load
 from mcp._guest.source import is_user_code, label, line_of
 
 __all__ = ["describe"]
@@ -144,7 +144,7 @@ def _by_traceback_module(error: BaseException) -> "list[str]":
     kept = error.__cause__, error.__context__, error.__suppress_context__
     error.__cause__ = error.__context__ = None
     try:
-        formatter = stdlib("traceback").TracebackException(type(error), error, error.__traceback__, limit=0)
+        formatter = load("traceback").TracebackException(type(error), error, error.__traceback__, limit=0)
         lines = [str(line) for line in formatter.format_exception_only()]
     finally:
         error.__cause__, error.__context__, error.__suppress_context__ = kept

@@ -1,19 +1,18 @@
 """The process that runs user code: takes `execute` frames one after another and answers each with `execution_done`."""
 
-import _codecs
 from _queue import Empty, SimpleQueue
 import posix
 import sys
 
 from mcp._guest import environment
 from mcp._guest.channel import Channel
-from mcp._guest.execution import Execution, flush_streams
-from mcp._guest.frames import FrameError
+from mcp._guest.execution import Execution, failed, flush_streams
+from mcp._guest.frames import FrameError, encode
 from mcp._guest.interrupts import Interrupts
+from mcp._guest.loading import load
 from mcp._guest.preload import Preload
-from mcp._guest.report import ready
 
-__all__ = ["main"]
+__all__ = ["Worker"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,17 +23,6 @@ DEFAULT_OUTPUT_BYTES = 1 << 20
 CALM_SECONDS = 0.02
 
 
-def main(stdout: int, stderr: int, frames: int) -> "NoReturn":
-    """Takes over the process; ends it with the host."""
-    posix.setpgid(0, 0)
-    channel = Channel(posix.dup(0), frames)
-    null = posix.open("/dev/null", posix.O_RDONLY)
-    for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
-        posix.dup2(source, target)
-        posix.close(source)
-    Worker(channel).run()
-
-
 class Worker:
     """Ties the channel, the interrupts and the execution together."""
 
@@ -42,29 +30,50 @@ class Worker:
         self.channel = channel
         self.interrupts = Interrupts()
         self.interrupts.install()
-        _codecs.register_error(environment.OUTPUT_ERRORS, environment.output_errors)
         self.execution = Execution(environment.prepare(), self.interrupts)
         self.runs: SimpleQueue[tuple[int, int, str, int]] = SimpleQueue()
         self.process = posix.getpid()
         posix.register_at_fork(after_in_child=channel.forget)
 
     def run(self) -> "NoReturn":
-        """Tells the host that it is ready, then runs what comes."""
+        """Runs what comes, until the host is gone."""
         self.channel.listen(self._receive)
-        self.channel.send(ready())
         preload = Preload()
         while True:
             try:
-                run, cell, code, output_bytes = self.runs.get(timeout=CALM_SECONDS if preload else None)
+                request = self._next(preload)
+            except BaseException as error:
+                # From a signal handler that user code left behind, an alarm say.
+                self._report(error)
+            else:
+                self._run(*request)
+
+    def _next(self, preload: Preload) -> tuple[int, int, str, int]:
+        while preload:
+            try:
+                return self.runs.get(timeout=CALM_SECONDS)
             except Empty:
                 preload.step(self.runs.empty)
-                continue
-            self.channel.command(b"!begin %d\n" % output_bytes)
+        return self.runs.get()
+
+    def _run(self, run: int, cell: int, code: str, output_bytes: int) -> None:
+        self.channel.send(b"!begin %d\n" % output_bytes)
+        try:
             outcome = self.execution.run(run, cell, code)
-            self.interrupts.finish()
-            if posix.getpid() != self.process:
-                _end_child(outcome)
-            self.channel.send(outcome, before=b"!end\n")
+        except BaseException as error:
+            outcome = failed(run, error)
+        self.interrupts.finish()
+        if posix.getpid() != self.process:
+            _end_child(outcome)
+        try:
+            frame = encode(outcome)
+        except BaseException as error:
+            frame = encode(failed(run, error))
+        self.channel.send(b"!end\n" + frame)
+
+    def _report(self, error: BaseException) -> None:
+        describe = load("mcp._guest.tracebacks").describe
+        self.interrupts.guard(lambda: print(describe(error)["traceback"], file=sys.stderr))
 
     def _receive(self, frame: dict[str, object]) -> None:
         """In the reader thread. Types that are not known are left to later versions."""

@@ -1,0 +1,174 @@
+"""`interrupt` frames: they strike user code of the run that was meant, wherever it is, and nothing else."""
+
+from guest import Guest
+import pytest
+
+WAITS = {
+    "sleep": ("import time\nprint('go')\ntime.sleep(100)", "line 3 (time.sleep)"),
+    "busy loop": ("print('go')\nwhile True:\n    pass", None),
+    "await": ("import asyncio\nprint('go')\nawait asyncio.sleep(100)", "line 3 (asyncio.sleep)"),
+    "await deep inside": (
+        "import asyncio\nasync def inner():\n    await asyncio.sleep(100)\nasync def outer():\n    await inner()\n"
+        "print('go')\nawait outer()",
+        "line 3 (asyncio.sleep)",
+    ),
+    "busy coroutine": ("async def busy():\n    while True:\n        pass\nprint('go')\nawait busy()", None),
+    "asyncio.run": ("import asyncio\nprint('go')\nasyncio.run(asyncio.sleep(100))", "line 3 (asyncio.run)"),
+    "busy in asyncio.run": (
+        "import asyncio\nasync def busy():\n    print('go')\n    while True:\n        pass\nasyncio.run(busy())",
+        None,
+    ),
+    "busy callback": (
+        "import asyncio\ndef busy():\n    print('go')\n    while True:\n        pass\n"
+        "asyncio.get_running_loop().call_soon(busy)\nawait asyncio.sleep(100)",
+        None,
+    ),
+    "busy background task": (
+        "import asyncio\nasync def busy():\n    print('go')\n    while True:\n        pass\n"
+        "t = asyncio.create_task(busy())\nawait asyncio.sleep(100)",
+        None,
+    ),
+    "lock": ("import threading\nlock = threading.Lock()\nlock.acquire()\nprint('go')\nlock.acquire()", "line 5 (lock.acquire)"),
+    "thread join": (
+        "import threading\nstop = threading.Event()\nt = threading.Thread(target=stop.wait)\nt.start()\nprint('go')\nt.join()",
+        "line 6 (t.join)",
+    ),
+    "child process": (
+        "import subprocess, sys\np = subprocess.Popen([sys.executable, '-I', '-c', 'import time; time.sleep(100)'])\n"
+        "print('go')\np.wait()",
+        "line 4 (p.wait)",
+    ),
+    "repr": ("class Slow:\n    def __repr__(self):\n        print('go')\n        while True:\n            pass\nSlow()", None),
+    "library code": ("import queue\nq = queue.Queue()\nprint('go')\nq.get()", "line 4 (q.get)"),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_interrupt_ends_the_run_and_keeps_the_session(guest: Guest, name: str) -> None:
+    code, where = WAITS[name]
+    guest.check("kept = 42")
+    guest.execute(code)
+    outcome = guest.until_output(b"go\n")
+    guest.interrupt()
+    outcome = guest.collect(outcome)
+    assert outcome.status == "interrupted"
+    assert outcome.error["type"] == "KeyboardInterrupt"
+    assert outcome.error["traceback"].startswith("Traceback (most recent call last):\n  cell 2, line ")
+    assert outcome.done["where"].startswith("cell 2, line ")
+    if where:
+        assert outcome.done["where"] == f"cell 2, {where}"
+    assert guest.check("kept").result == "42"
+    assert guest.check("import asyncio\nawait asyncio.sleep(0)\n1").result == "1"
+
+
+def test_interrupt_right_behind_execute_is_not_lost(guest: Guest) -> None:
+    for _ in range(50):
+        guest.execute("while True: pass")
+        guest.interrupt()
+        assert guest.collect().status == "interrupted"
+    guest.check("1")
+
+
+def test_late_and_foreign_interrupts_do_nothing(guest: Guest) -> None:
+    guest.check("x = 0")
+    for number in range(200):
+        guest.execute("for _ in range(50): x += 1")
+        guest.interrupt(guest.last - 1)
+        guest.interrupt(guest.last + 1)
+        assert guest.collect().status == "success"
+        guest.interrupt(guest.last)
+        assert guest.check("x").result == str((number + 1) * 50)
+
+
+def test_interrupts_around_the_end_of_runs_never_hit_the_worker_or_the_next_run(guest: Guest) -> None:
+    seen = set()
+    for number in range(600):
+        guest.execute(f"for _ in range({number % 40 * 50}): pass\n{number}")
+        guest.interrupt()
+        guest.interrupt()
+        outcome = guest.collect()
+        seen.add(outcome.status)
+        assert outcome.status in ("success", "interrupted")
+        assert guest.check(f"{number} + 1").result == str(number + 1)
+    assert "interrupted" in seen
+
+
+def test_code_that_catches_the_interrupt_succeeds(guest: Guest) -> None:
+    guest.execute("import time\ntry:\n    print('go')\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    print('caught')")
+    outcome = guest.until_output(b"go\n")
+    guest.interrupt()
+    outcome = guest.collect(outcome)
+    assert outcome.status == "success"
+    assert outcome.stdout == b"go\ncaught\n"
+    assert outcome.done["where"] is None
+
+
+def test_code_that_swallows_one_interrupt_gets_the_next(guest: Guest) -> None:
+    guest.execute(
+        "import time\nfor _ in range(2):\n    try:\n        print('go', flush=True)\n        time.sleep(100)\n"
+        "    except KeyboardInterrupt:\n        print('no')\nprint('go on')\ntime.sleep(100)"
+    )
+    outcome = guest.until_output(b"go\n")
+    guest.interrupt()
+    outcome = guest.until_output(b"no\ngo\n")
+    guest.interrupt()
+    outcome = guest.until_output(b"go on\n")
+    guest.interrupt()
+    assert guest.collect(outcome).status == "interrupted"
+
+
+def test_finally_blocks_run_when_a_wait_is_interrupted(guest: Guest) -> None:
+    guest.execute(
+        "import asyncio\nasync def work():\n    try:\n        print('go')\n        await asyncio.sleep(100)\n"
+        "    finally:\n        await asyncio.sleep(0)\n        print('cleaned')\nawait asyncio.gather(work(), work())"
+    )
+    outcome = guest.until_output(b"go\ngo\n")
+    guest.interrupt()
+    outcome = guest.collect(outcome)
+    assert outcome.status == "interrupted"
+    assert outcome.stdout == b"go\ngo\ncleaned\ncleaned\n"
+
+
+def test_background_task_survives_an_interrupted_wait(guest: Guest) -> None:
+    guest.execute(
+        "import asyncio\nticks = 0\nasync def tick():\n    global ticks\n    while True:\n        ticks += 1\n"
+        "        await asyncio.sleep(0)\nt = asyncio.create_task(tick())\nawait asyncio.sleep(0)\nprint('go')\n"
+        "await asyncio.sleep(100)"
+    )
+    outcome = guest.until_output(b"go\n")
+    guest.interrupt()
+    assert guest.collect(outcome).status == "interrupted"
+    assert guest.check("before = ticks\nawait asyncio.sleep(0.01)\nticks > before and not t.done()").result == "True"
+
+
+def test_keyboard_interrupt_of_its_own_is_an_ordinary_error(guest: Guest) -> None:
+    outcome = guest.run("raise KeyboardInterrupt")
+    assert outcome.status == "error"
+    assert outcome.error["type"] == "KeyboardInterrupt"
+    outcome = guest.run("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nfor _ in range(10**6): pass")
+    assert outcome.status == "error"
+    assert outcome.done["where"] is None
+
+
+def test_handlers_of_user_code_may_be_set_and_restored(guest: Guest) -> None:
+    guest.check("import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)")
+    guest.execute("print('go')\nwhile True: pass")
+    outcome = guest.until_output(b"go\n")
+    guest.interrupt()
+    assert guest.collect(outcome).status == "interrupted"
+    for _ in range(20):
+        guest.execute("pass")
+        guest.interrupt()
+        guest.collect()
+        guest.check("1")
+
+
+def test_an_alarm_between_runs_is_reported_and_harmless(guest: Guest) -> None:
+    guest.check(
+        "import signal\ndef ring(*_):\n    raise TimeoutError('ring')\nsignal.signal(signal.SIGALRM, ring)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05)"
+    )
+    frame = guest.next()
+    assert frame["type"] == "stderr"
+    assert frame["data"].endswith("TimeoutError: ring\n")
+    assert guest.check("1").result == "1"
