@@ -62,7 +62,10 @@ pub(super) enum Ending {
         what: String,
     },
     /// The engine or the connection to it went away.
-    EngineLost,
+    EngineLost {
+        /// What the engine's connection said.
+        reason: String,
+    },
     /// The client asked for a fresh one.
     Reset,
     /// Closed because it was not used.
@@ -91,8 +94,9 @@ impl Ending {
             (Death::Exit { .. }, None) => {
                 return Self::protocol("it said that it ended and went on");
             }
-            (Death::Ended, None) => return Self::protocol("it closed its output and went on"),
-            _ => return Self::EngineLost,
+            (Death::Lost(error), _) => return Self::lost(error),
+            (_, Some(Err(error))) => return Self::lost(&error),
+            (_, None) => return Self::protocol("it closed its output and went on"),
         };
         match limit {
             Some(limit) if out_of_memory || (code == KILLED && told != Some(false)) => {
@@ -102,6 +106,12 @@ impl Ending {
                 }
             }
             _ => Self::Exit { code, words },
+        }
+    }
+
+    fn lost(error: &engine::Error) -> Self {
+        Self::EngineLost {
+            reason: error.to_string(),
         }
     }
 
@@ -119,7 +129,7 @@ impl Ending {
             Self::Memory { .. } => "memory_limit",
             Self::Exit { .. } => "guest_exit",
             Self::Protocol { .. } => "protocol",
-            Self::EngineLost => "engine_lost",
+            Self::EngineLost { .. } => "engine_lost",
             Self::Reset => "reset",
             Self::Idle(_) => "idle",
             Self::Bug => "bug",
@@ -154,9 +164,9 @@ impl Ending {
             Self::Protocol { what } => format!(
                 "the sandbox broke its protocol ({what}) and was killed; variables are lost"
             ),
-            Self::EngineLost => {
-                "the container engine went away while the code ran; variables are lost".to_owned()
-            }
+            Self::EngineLost { reason } => format!(
+                "the container engine went away while the code ran; variables are lost\n{reason}"
+            ),
             Self::TimeLimit | Self::Cancelled | Self::Reset | Self::Idle(_) | Self::Bug => {
                 "the session ended; variables are lost".to_owned()
             }
@@ -175,7 +185,7 @@ impl Ending {
             }
             Self::Exit { code, .. } => format!("ended: {}", status(*code)),
             Self::Protocol { .. } => "was killed because it broke its protocol".to_owned(),
-            Self::EngineLost => "was lost with its container engine".to_owned(),
+            Self::EngineLost { .. } => "was lost with its container engine".to_owned(),
             Self::Idle(after) => format!("was closed after {} without use", duration(*after)),
             Self::Bug => "was lost by a fault of the bridge".to_owned(),
         };

@@ -3,6 +3,8 @@
 mod hostile;
 mod lifecycle;
 mod limits;
+mod local;
+mod python;
 mod scripted;
 mod spare;
 
@@ -25,23 +27,26 @@ fn settings() -> SessionSettings {
     }
 }
 
-fn sessions(launch: &Arc<impl Launch>) -> Arc<Sessions> {
-    sessions_with(launch, settings())
-}
-
-/// With a small limit on output.
-fn sessions_with(launch: &Arc<impl Launch>, settings: SessionSettings) -> Arc<Sessions> {
-    let limits = Limits {
+fn limits() -> Limits {
+    Limits {
         memory_bytes: 512 << 20,
         pids: 128,
         cpus: None,
         open_files: 1024,
         user: (65534, 65534),
         output_bytes: 1000,
-    };
+    }
+}
+
+fn sessions(launch: &Arc<impl Launch>) -> Arc<Sessions> {
+    sessions_with(launch, settings())
+}
+
+/// With a small limit on output.
+fn sessions_with(launch: &Arc<impl Launch>, settings: SessionSettings) -> Arc<Sessions> {
     Arc::new(Sessions::with(
         Arc::clone(launch) as Arc<dyn Launch>,
-        limits,
+        limits(),
         settings,
     ))
 }
