@@ -1,0 +1,67 @@
+# Shared by the engine scripts: where things lie, and an end that leaves nothing.
+#
+# Every engine lives in a folder of its own (short, since a socket's path may have 107 bytes): `DIR/env` is written once it answers, with the
+# address in TEST_ENGINE; everything that it starts has DIR in its command line, which is how `end_everything` finds it.
+
+set -euo pipefail
+
+engine_user=mcb-test
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+say() { printf '%s: %s\n' "${engine_name:-engines}" "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+need_root() { [ "$(id -u)" = 0 ] || die "needs root: run it as root, or with sudo"; }
+need() {
+  local program
+  for program in "$@"; do
+    command -v "$program" >/dev/null || die "$program is not installed; 'make setup' as root installs it"
+  done
+}
+
+cgroup_v1() { [ ! -e /sys/fs/cgroup/cgroup.controllers ]; }
+
+# Writes storage.conf and ends containers.conf (whose table [containers] is open), so that plain `podman` works in DIR.
+podman_configuration() { # DIR
+  {
+    printf 'log_driver = "k8s-file"\n[engine]\nevents_logger = "file"\ncgroup_manager = "cgroupfs"\ntmp_dir = "%s/tmp"\n' "$1"
+    if cgroup_v1; then echo 'runtime = "runc"'; fi # crun refuses hybrid hierarchies
+  } >>"$1/containers.conf"
+  printf '[storage]\ndriver = "overlay"\ngraphroot = "%s/root"\nrunroot = "%s/run"\n' "$1" "$1" >"$1/storage.conf"
+}
+
+# Waits until a socket answers the engine API's ping.
+await_socket() { # SOCKET PID LOG
+  local socket=$1 pid=$2 log=$3
+  for _ in $(seq 600); do
+    if [ -S "$socket" ] && python3 "$here/ping.py" "$socket" 2>/dev/null; then return; fi
+    [ -d "/proc/$pid" ] || { tail -n 20 "$log" >&2; die "ended at start; its last words are above"; }
+    read -rt 0.05 <> <(:) || :
+  done
+  tail -n 20 "$log" >&2
+  die "did not answer within 30 s"
+}
+
+# Process ids of engine programs that have DIR in their command line, and of everything below them.
+processes_of() { # DIR
+  python3 "$here/processes.py" "$1"
+}
+
+end_everything() { # DIR
+  local dir=$1 pids
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    pids=$(processes_of "$dir")
+    [ -n "$pids" ] || break
+    # shellcheck disable=SC2086
+    kill -KILL $pids 2>/dev/null || :
+    read -rt 0.1 <> <(:) || :
+  done
+  [ -z "$pids" ] || say "still running: $pids"
+  for _ in 1 2 3; do # a mount may hide another
+    awk -v dir="$dir/" 'index($2, dir) == 1 { print $2 }' /proc/self/mounts | sort -r | while read -r mount; do
+      umount -l "$mount" 2>/dev/null || :
+    done
+  done
+  rm -rf "$dir" 2>/dev/null || :
+  [ ! -e "$dir" ] || say "could not remove $dir"
+}

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Podman's Docker-compatible API, as root, with a private store: `podman-rootful.sh start DIR` and `... stop DIR`.
+engine_name=podman-rootful
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+
+configure() { # DIR
+  # Podman asks for higher limits than a root without CAP_SYS_RESOURCE may set.
+  local files processes
+  files=$(ulimit -Hn) processes=$(ulimit -Hu)
+  [ "$files" != unlimited ] || files=1048576
+  [ "$processes" != unlimited ] || processes=65536
+  cat >"$1/containers.conf" <<CONF
+[containers]
+default_ulimits = ["nofile=$files:$files", "nproc=$processes:$processes"]
+CONF
+  podman_configuration "$1"
+}
+
+podman_in() { # DIR ARGUMENTS...
+  local dir=$1
+  shift
+  exec env -i PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME="$dir" TMPDIR="$dir/tmp" CONTAINERS_CONF="$dir/containers.conf" \
+    CONTAINERS_STORAGE_CONF="$dir/storage.conf" podman "$@"
+}
+
+start() {
+  local dir=$1 pid
+  need_root
+  need podman conmon
+  mkdir -p "$dir/tmp"
+  chmod 711 "$dir"
+  configure "$dir"
+  (exec setsid "$0" podman_in "$dir" system service --time 0 "unix://$dir/podman.sock" >"$dir/log" 2>&1 </dev/null 9>&-) &
+  pid=$!
+  await_socket "$dir/podman.sock" "$pid" "$dir/log"
+  printf 'TEST_ENGINE=unix://%s/podman.sock\nTEST_ENGINE_PID=%s\n' "$dir" "$pid" >"$dir/env"
+}
+
+stop() {
+  local dir=$1
+  [ ! -e "$dir/containers.conf" ] || (podman_in "$dir" rm --all --force --time 0) >/dev/null 2>&1 || :
+  end_everything "$dir"
+}
+
+"$@"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Podman's Docker-compatible API for an ordinary user, with a private store: `podman-rootless.sh start DIR` and `... stop DIR`.
+# As root, it runs as a user made for it (with subordinate ids); as anyone else, as that user.
+engine_name=podman-rootless
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+
+# Runs a command in DIR's environment as the engine's user.
+as_user() { # DIR COMMAND...
+  local dir=$1 user=() home=$1/home
+  shift
+  if [ "$(id -u)" = 0 ]; then user=(setpriv --reuid "$engine_user" --regid "$engine_user" --init-groups --inh-caps=-all); fi
+  exec "${user[@]}" env -i -C / HOME="$home" USER="$engine_user" PATH=/usr/bin:/usr/sbin:/bin:/sbin TMPDIR="$dir/tmp" \
+    XDG_RUNTIME_DIR="$dir/xdg" CONTAINERS_CONF="$dir/containers.conf" CONTAINERS_STORAGE_CONF="$dir/storage.conf" "$@"
+}
+
+podman_in() { # DIR ARGUMENTS...
+  local dir=$1
+  shift
+  as_user "$dir" podman "$@"
+}
+
+start() {
+  local dir=$1 pid
+  need podman conmon newuidmap
+  if [ "$(id -u)" = 0 ]; then
+    id "$engine_user" >/dev/null 2>&1 || useradd --create-home --shell /usr/sbin/nologin "$engine_user"
+    grep -q "^$engine_user:" /etc/subuid || die "user $engine_user has no line in /etc/subuid"
+  fi
+  mkdir -p "$dir/tmp" "$dir/home" "$dir/xdg"
+  echo '[containers]' >"$dir/containers.conf"
+  podman_configuration "$dir"
+  chmod 711 "$dir"
+  if [ "$(id -u)" = 0 ]; then chown -R "$engine_user:" "$dir"; fi
+  (exec setsid "$0" podman_in "$dir" system service --time 0 "unix://$dir/podman.sock" >"$dir.log" 2>&1 </dev/null 9>&-) &
+  pid=$!
+  await_socket "$dir/podman.sock" "$pid" "$dir.log"
+  printf 'TEST_ENGINE=unix://%s/podman.sock\nTEST_ENGINE_PID=%s\n' "$dir" "$pid" >"$dir/env"
+}
+
+stop() {
+  local dir=$1
+  if [ -e "$dir/containers.conf" ]; then
+    (podman_in "$dir" rm --all --force --time 0) >/dev/null 2>&1 || :
+    # Layers belong to subordinate ids: only the user namespace may remove them (root could as well, an ordinary user not).
+    (as_user "$dir" podman unshare rm -rf "$dir/root" "$dir/run") >/dev/null 2>&1 || :
+  fi
+  end_everything "$dir"
+  rm -f "$dir.log"
+}
+
+"$@"

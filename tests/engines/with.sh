@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Runs a command with private engines beside it: `with.sh docker podman-rootful podman-rootless -- COMMAND...`.
+#
+# The command finds them in TEST_ENGINE_DOCKER, TEST_ENGINE_PODMAN_ROOTFUL and TEST_ENGINE_PODMAN_ROOTLESS (addresses), each with the same
+# name and _DIR (its folder). One that cannot be started is a failure where CI is set, and a line on stderr elsewhere. All are ended with
+# everything they started, however the command ends. The command's exit status is this script's.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+
+base=$(mktemp -d "${TEST_ENGINES_BASE:-/tmp}/mcb.XXXX")
+chmod 711 "$base"
+started=()
+
+end() {
+  local status=$? engine
+  trap - EXIT
+  trap '' INT TERM HUP
+  for engine in "${started[@]}"; do "$here/$engine.sh" stop "$base/$engine"; done
+  rm -rf "$base"
+  exit "$status"
+}
+trap end EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  engine=$1
+  started+=("$engine")
+  if "$here/$engine.sh" start "$base/$engine"; then
+    name=TEST_ENGINE_$(tr a-z- A-Z_ <<<"$engine")
+    export "$name=$(sed -n 's/^TEST_ENGINE=//p' "$base/$engine/env")" "${name}_DIR=$base/$engine"
+  elif [ -n "${CI:-}" ]; then
+    die "engine $engine could not be started, and CI tests all of them"
+  else
+    say "SKIPPED: tests on $engine (see above)"
+  fi
+  shift
+done
+shift
+"$@" &
+command=$!
+wait "$command"
