@@ -1,0 +1,58 @@
+# `make demo` shows the product, `make test` proves it; both install what is missing where they may (tests/setup) and say what to run where not.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+ENGINES ?= docker podman-rootful podman-rootless
+OUT     := tests/.cache/image
+export GUEST_IMAGE_INPUTS
+
+.PHONY: help setup setup-vm build release image fmt lint python test test-vm demo bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
+
+setup: ## install what tests and demo need (engines, Rust tools, the tests' Python)
+	@tests/setup/packages.sh build engines python
+	@tests/setup/rust.sh
+	@tests/setup/python.sh >/dev/null
+
+setup-vm: ## install what the virtual machine needs
+	@tests/setup/packages.sh vm
+
+# Always the whole workspace: building single packages changes features, and rebuilds half of the dependencies.
+build: setup ## debug build
+	@cargo build --workspace
+
+release: ## release build
+	@tests/setup/rust.sh
+	@cargo build --workspace --release
+
+image: build ## build the guest image from its lock, and compare it with the committed digest
+	@tests/setup/image.sh $(OUT)
+
+fmt: ## is everything formatted?
+	@cargo fmt --all --check
+
+lint: ## clippy, pedantic, no warnings
+	@cargo clippy --workspace --all-targets -- -D warnings
+
+python: setup ## the guest's Python side on this machine's Python: ruff, mypy, pytest
+	@tests/setup/check-python.sh
+
+test: setup fmt lint python image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
+	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh
+
+test-vm: setup setup-vm release image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
+	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/vm/test.sh
+
+demo: setup image ## the main job with the official Python SDK as the client, on the engines of this machine
+	@tests/demo.sh $(OUT)
+
+bench: setup release image ## speed and size beside the floor, in one run; JSON=1 for a machine
+	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/bench/run.sh $(if $(JSON),--json)
+
+clean: ## remove what the tests made (not cargo's target)
+	rm -rf tests/.cache
