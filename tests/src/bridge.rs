@@ -1,0 +1,351 @@
+//! The bridge under test: a process of its own, spoken to with raw JSON-RPC lines, killed when dropped.
+//!
+//! Every read has a deadline, and every line on its standard output must be a JSON-RPC message.
+
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::engine::{EngineUnderTest, image_archive, image_lock};
+use crate::home::Home;
+use crate::wait::{limit, until};
+use crate::{Answer, process};
+
+/// How a bridge is started.
+pub struct Builder<'a> {
+    engine: Option<&'a EngineUnderTest>,
+    variables: Vec<(String, String)>,
+    home: Home,
+    arguments: Vec<String>,
+}
+
+impl<'a> Builder<'a> {
+    /// A bridge for an engine, or with none to be found.
+    #[must_use]
+    pub fn new(engine: Option<&'a EngineUnderTest>) -> Self {
+        let home = Home::new(engine.and_then(|engine| engine.user));
+        let mut builder = Self { engine, variables: Vec::new(), home, arguments: Vec::new() };
+        if let Some(engine) = engine {
+            builder.variables.extend(engine.environment());
+            builder = builder.variable("MCP_BRIDGE_IMAGE_ARCHIVE", image_archive().display().to_string());
+            if !engine.enforces_limits() {
+                builder = builder.variable("MCP_BRIDGE_ALLOW_UNENFORCED", "memory,pids");
+            }
+        }
+        if let Some(lock) = image_lock() {
+            builder = builder.variable("MCP_BRIDGE_IMAGE_LOCK", lock.display().to_string());
+        }
+        builder
+    }
+
+    /// Sets a variable; the last value of a name counts, and an empty one unsets it.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Adds an argument to the command line.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// The home that the bridge will have.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The command as it would be run, and the home it needs.
+    #[must_use]
+    pub fn command(self) -> (std::process::Command, Home) {
+        let mut command = self.home.command(binary());
+        for (name, value) in &self.variables {
+            if value.is_empty() {
+                command.env_remove(name);
+            } else {
+                command.env(name, value);
+            }
+        }
+        command.args(&self.arguments);
+        (command, self.home)
+    }
+
+    /// Starts it and says nothing to it.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn(self) -> Bridge {
+        let engine_kept = self.engine.is_some();
+        let (mut command, home) = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the bridge can be started; `cargo build --workspace` builds it");
+        let lines = read_lines(child.stdout.take().expect("its standard output is a pipe"));
+        let stderr = collect(child.stderr.take().expect("its standard error is a pipe"));
+        Bridge { stdin: child.stdin.take(), child, lines, stderr, home, next_id: 1, notifications: Vec::new(), engine_kept }
+    }
+
+    /// Starts it and goes through the handshake of the 2025 protocol.
+    #[must_use]
+    pub fn start(self) -> Bridge {
+        let mut bridge = self.spawn();
+        bridge.initialize("2025-11-25");
+        bridge
+    }
+}
+
+/// A running bridge.
+pub struct Bridge {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    home: Home,
+    next_id: u64,
+    /// Notifications and requests of the server seen while waiting for something else.
+    pub notifications: Vec<Value>,
+    engine_kept: bool,
+}
+
+/// The bridge's binary: `TEST_BRIDGE`, else the one beside the running test.
+///
+/// # Panics
+/// When it has not been built.
+#[must_use]
+pub fn binary() -> PathBuf {
+    let path = env::var_os("TEST_BRIDGE").map_or_else(
+        || {
+            let test = env::current_exe().expect("a running test has a path");
+            let folder = test.parent().and_then(Path::parent).expect("tests are run from target/PROFILE/deps");
+            folder.join("mcp-code-bridge")
+        },
+        PathBuf::from,
+    );
+    assert!(path.exists(), "no bridge at {}; `cargo build --workspace` builds it", path.display());
+    path
+}
+
+fn read_lines(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::with_capacity(1 << 20, output).lines() {
+            let Ok(line) = line else { break };
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+fn collect(mut output: impl Read + Send + 'static) -> Arc<Mutex<Vec<u8>>> {
+    let collected = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&collected);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 8192];
+        while let Ok(count @ 1..) = output.read(&mut buffer) {
+            shared.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&buffer[..count]);
+        }
+    });
+    collected
+}
+
+impl Bridge {
+    /// A bridge that has been initialized, for an engine.
+    #[must_use]
+    pub fn on(engine: &EngineUnderTest) -> Self {
+        Builder::new(Some(engine)).start()
+    }
+
+    /// Its process ID.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its home.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// All it has written to standard error so far.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.stderr.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// Writes raw bytes to its standard input.
+    ///
+    /// # Panics
+    /// When it does not take them.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().expect("its standard input is open");
+        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the bridge reads its standard input");
+    }
+
+    /// Sends one message.
+    pub fn send(&mut self, message: &Value) {
+        self.write(format!("{message}\n").as_bytes());
+    }
+
+    /// Sends a request; returns its ID.
+    pub fn ask(&mut self, method: &str, parameters: &Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}));
+        id
+    }
+
+    /// The next message of any kind.
+    ///
+    /// # Panics
+    /// When none comes in time, the bridge ended, or the line is no JSON-RPC message.
+    #[track_caller]
+    pub fn message(&mut self, within: Duration) -> Value {
+        match self.lines.recv_timeout(within) {
+            Ok(line) => {
+                let message: Value = serde_json::from_str(&line)
+                    .unwrap_or_else(|error| panic!("standard output carries protocol only, not {line:?} ({error})"));
+                assert_eq!(message["jsonrpc"], "2.0", "a JSON-RPC message: {line:.300}");
+                message
+            }
+            Err(RecvTimeoutError::Timeout) => panic!("no message within {within:?}; stderr:\n{}", self.stderr()),
+            Err(RecvTimeoutError::Disconnected) => panic!("the bridge closed its output; stderr:\n{}", self.stderr()),
+        }
+    }
+
+    /// The response to a request, result or error; what else comes is kept in `notifications`.
+    ///
+    /// # Panics
+    /// When it does not come in time.
+    #[track_caller]
+    pub fn response(&mut self, id: u64, within: Duration) -> Value {
+        let start = Instant::now();
+        loop {
+            let message = self.message(within.saturating_sub(start.elapsed()));
+            if message["id"] == json!(id) && message.get("method").is_none() {
+                return message;
+            }
+            self.notifications.push(message);
+        }
+    }
+
+    /// Sends a request and waits for its result.
+    ///
+    /// # Panics
+    /// On an error, or when nothing comes.
+    #[track_caller]
+    pub fn request(&mut self, method: &str, parameters: &Value) -> Value {
+        let id = self.ask(method, parameters);
+        let mut response = self.response(id, limit(40));
+        assert!(response.get("error").is_none(), "{method} failed: {:#}", response["error"]);
+        response["result"].take()
+    }
+
+    /// The handshake of the protocols up to 2025-11-25; returns what the server says of itself.
+    pub fn initialize(&mut self, version: &str) -> Value {
+        let result = self.request(
+            "initialize",
+            &json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "tests", "version": "0"}}),
+        );
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        result
+    }
+
+    /// Sends a call of `run_python` with these arguments; returns the request's ID.
+    pub fn ask_run(&mut self, arguments: &Value) -> u64 {
+        self.ask("tools/call", &json!({"name": "run_python", "arguments": arguments}))
+    }
+
+    /// The answer to a call sent before.
+    ///
+    /// # Panics
+    /// When it does not come in time or is a protocol error.
+    #[track_caller]
+    pub fn answer(&mut self, id: u64, within: Duration) -> Answer {
+        let mut response = self.response(id, within);
+        assert!(response.get("error").is_none(), "the call failed as a request: {:#}", response["error"]);
+        Answer(response["result"].take())
+    }
+
+    /// Calls `run_python` with these arguments.
+    #[track_caller]
+    pub fn call(&mut self, arguments: &Value) -> Answer {
+        let id = self.ask_run(arguments);
+        self.answer(id, limit(60))
+    }
+
+    /// Runs code in the connection's own session.
+    #[track_caller]
+    pub fn run(&mut self, code: &str) -> Answer {
+        self.call(&json!({"code": code}))
+    }
+
+    /// Sends a call and waits until the guest runs its code: a line put in front gives the guest's process a name that the kernel shows
+    /// outside as well. Returns the request's ID.
+    ///
+    /// # Panics
+    /// When it does not begin in time.
+    pub fn begin(&mut self, arguments: &Value) -> u64 {
+        let marker = format!("b{:x}-{:x}", self.pid(), self.next_id);
+        let code = arguments["code"].as_str().unwrap_or_default();
+        let mut arguments = arguments.clone();
+        arguments["code"] = format!("open('/proc/self/comm', 'w').write('{marker}')\n{code}").into();
+        let id = self.ask_run(&arguments);
+        until(limit(40), "the code to begin", || process::named(&marker).map(drop));
+        id
+    }
+
+    /// Closes its standard input.
+    pub fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Sends it a signal by number.
+    pub fn signal(&self, number: i32) {
+        process::signal(self.pid(), number);
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it does not come in time.
+    pub fn wait(&mut self, within: Duration) -> ExitStatus {
+        until(within, "the bridge to end", || self.child.try_wait().expect("a child can be waited for"))
+    }
+
+    /// Closes its input as a client does that is done, and asserts that it ends, cleanly and soon.
+    ///
+    /// # Panics
+    /// When it does not end in time, or with a failure.
+    #[track_caller]
+    pub fn finish(mut self) {
+        self.close_input();
+        let status = self.wait(limit(5));
+        assert!(status.success(), "the bridge ended with {status}; stderr:\n{}", self.stderr());
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        // A client that is done closes the pipe; what does not heed that is killed.
+        self.stdin = None;
+        let patience = if self.engine_kept { limit(5) } else { limit(2) };
+        let start = Instant::now();
+        while start.elapsed() < patience && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

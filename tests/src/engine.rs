@@ -1,0 +1,287 @@
+//! The container engines that tests run on: shared ones, started by `engines/with.sh`, and private ones for tests that break them.
+
+use std::collections::HashMap;
+use std::env;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bollard::Docker;
+use bollard::query_parameters::{ImportImageOptions, ListContainersOptionsBuilder, RemoveImageOptions};
+use futures_util::StreamExt;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::home::User;
+use crate::wait::{limit, until};
+
+/// The user as whom `engines/podman-rootless.sh` runs when root starts it.
+const ROOTLESS_USER: &str = "mcb-test";
+
+/// The engines that the suite runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Docker's daemon.
+    Docker,
+    /// Podman as root.
+    PodmanRootful,
+    /// Podman as an ordinary user.
+    PodmanRootless,
+}
+
+impl Kind {
+    /// Its script under `engines/`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::PodmanRootful => "podman-rootful",
+            Self::PodmanRootless => "podman-rootless",
+        }
+    }
+
+    fn variable(self) -> String {
+        format!("TEST_ENGINE_{}", self.name().to_uppercase().replace('-', "_"))
+    }
+}
+
+/// One engine that answers.
+pub struct EngineUnderTest {
+    /// Which one.
+    pub kind: Kind,
+    /// Where, as `unix://...`.
+    pub address: String,
+    /// Its folder, where known: configuration of podman's own command line lies there.
+    pub folder: Option<PathBuf>,
+    /// The user as whom the bridge is run against it, unless this process's own.
+    pub user: Option<User>,
+    /// A client of the tests' own.
+    pub client: Docker,
+    runtime: Runtime,
+    own: Option<TempDir>,
+}
+
+/// Runs a test on the shared engine of a kind. Where there is none, that is a failure in CI, and a printed skip elsewhere.
+///
+/// # Panics
+/// In CI, when there is none.
+pub fn with_shared(kind: Kind, test: impl FnOnce(&EngineUnderTest)) {
+    if let Some(engine) = EngineUnderTest::shared(kind) {
+        engine.ensure_image();
+        test(&engine);
+    }
+}
+
+impl EngineUnderTest {
+    /// The shared engine of a kind.
+    ///
+    /// # Panics
+    /// In CI, when there is none.
+    #[must_use]
+    pub fn shared(kind: Kind) -> Option<Self> {
+        let Ok(address) = env::var(kind.variable()) else {
+            assert!(
+                env::var_os("CI").is_none() || env::var_os("TEST_ENGINES_PARTIAL").is_some(),
+                "{} is not set, and CI tests every engine; `make test` starts them",
+                kind.variable()
+            );
+            eprintln_skip(kind);
+            return None;
+        };
+        let folder = env::var_os(format!("{}_DIR", kind.variable())).map(PathBuf::from);
+        Some(Self::at(kind, address, folder, None))
+    }
+
+    /// An engine of this test's own, ended with the value. `None` where engines of that kind are not tested.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn private(kind: Kind) -> Option<Self> {
+        Self::shared(kind)?;
+        let own = tempfile::Builder::new().prefix("mcb.").tempdir().expect("a temporary folder can be made");
+        open_to_all(own.path());
+        let folder = own.path().join("e");
+        let status = script(kind).arg("start").arg(&folder).status().expect("the engine's script can be run");
+        assert!(status.success(), "a private {} did not start", kind.name());
+        let written = std::fs::read_to_string(folder.join("env")).expect("the script wrote where the engine answers");
+        let address = written.lines().find_map(|line| line.strip_prefix("TEST_ENGINE=")).expect("an address is in it");
+        Some(Self::at(kind, address.to_owned(), Some(folder), Some(own)))
+    }
+
+    fn at(kind: Kind, address: String, folder: Option<PathBuf>, own: Option<TempDir>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        let user = (kind == Kind::PodmanRootless && is_root()).then(|| {
+            User::named(ROOTLESS_USER).expect("engines/podman-rootless.sh made the user it runs as")
+        });
+        let client = runtime.block_on(async {
+            let client = Docker::connect_with_host(&address).expect("an engine's address can be parsed");
+            client.negotiate_version().await.expect("the engine answers")
+        });
+        Self { kind, address, folder, user, client, runtime, own }
+    }
+
+    /// Runs something asynchronous to its end.
+    pub fn block<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// The environment that leads a bridge to this engine.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let host = if self.kind == Kind::Docker { "DOCKER_HOST" } else { "CONTAINER_HOST" };
+        vec![(host.to_owned(), self.address.clone())]
+    }
+
+    /// Whether limits hold here: rootless podman has none on cgroup v1.
+    #[must_use]
+    pub fn enforces_limits(&self) -> bool {
+        self.kind != Kind::PodmanRootless || Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
+    }
+
+    /// The process that serves the engine's API.
+    ///
+    /// # Panics
+    /// Where its folder is not known.
+    #[must_use]
+    pub fn service_pid(&self) -> u32 {
+        let folder = self.folder.as_ref().expect("the engine was started by a script");
+        let written = std::fs::read_to_string(folder.join("env")).expect("the script wrote the engine's process");
+        let pid = written.lines().find_map(|line| line.strip_prefix("TEST_ENGINE_PID="));
+        pid.and_then(|pid| pid.parse().ok()).expect("a process ID is in it")
+    }
+
+    /// Loads the image under test unless it is there. Several tests may do so at once; a load is idempotent.
+    ///
+    /// # Panics
+    /// When it cannot be loaded.
+    pub fn ensure_image(&self) {
+        if !self.has_image() {
+            self.load(&image_archive());
+            assert!(self.has_image(), "the archive holds another image than the digests say");
+        }
+    }
+
+    /// Whether the engine has the image under test.
+    #[must_use]
+    pub fn has_image(&self) -> bool {
+        let digests = image_digests();
+        [&digests.config, &digests.manifest].into_iter().any(|id| self.block(self.client.inspect_image(id)).is_ok())
+    }
+
+    /// Loads any archive.
+    ///
+    /// # Panics
+    /// When the engine refuses it.
+    pub fn load(&self, archive: &Path) {
+        self.block(async {
+            let file = tokio::fs::File::open(archive).await.expect("the archive can be opened");
+            let pieces = tokio_util::io::ReaderStream::with_capacity(file, 1 << 18).map(|piece| piece.unwrap_or_default());
+            let mut answers = self.client.import_image_stream(ImportImageOptions::default(), pieces, None);
+            while let Some(answer) = answers.next().await {
+                answer.expect("the engine loads the archive");
+            }
+        });
+    }
+
+    /// Removes the image under test, by whichever of its IDs the engine knows.
+    pub fn remove_image(&self) {
+        let digests = image_digests();
+        for id in [&digests.config, &digests.manifest] {
+            let options = RemoveImageOptions { force: true, ..Default::default() };
+            let _ = self.block(self.client.remove_image(id, Some(options), None));
+        }
+    }
+
+    /// IDs of the containers, in any state, that carry a label.
+    ///
+    /// # Panics
+    /// When the engine does not answer.
+    #[must_use]
+    pub fn containers(&self, label: &str) -> Vec<String> {
+        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+        let list = self.block(self.client.list_containers(Some(options))).expect("the engine lists containers");
+        list.into_iter().filter_map(|container| container.id).collect()
+    }
+
+    /// Containers that a bridge with this process ID owns.
+    #[must_use]
+    pub fn containers_of(&self, bridge: u32) -> Vec<String> {
+        self.containers(&format!("io.mcp-code-bridge.owner-pid={bridge}"))
+    }
+
+    /// Asserts that a bridge that has ended leaves no container within 5 s.
+    pub fn assert_nothing_left_of(&self, bridge: u32) {
+        until(limit(5), "the bridge's containers to be gone", || self.containers_of(bridge).is_empty().then_some(()));
+    }
+}
+
+impl Drop for EngineUnderTest {
+    fn drop(&mut self) {
+        if self.own.is_some() && let Some(folder) = &self.folder {
+            let _ = script(self.kind).arg("stop").arg(folder).status();
+        }
+    }
+}
+
+fn script(kind: Kind) -> Command {
+    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("engines/{}.sh", kind.name())))
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o711)).expect("its mode can be set");
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn eprintln_skip(kind: Kind) {
+    eprintln!("SKIPPED: no {} to test on", kind.name());
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// The archive of the guest image under test.
+///
+/// # Panics
+/// When `make image` has not been run.
+#[must_use]
+pub fn image_archive() -> PathBuf {
+    let path = env::var_os("TEST_IMAGE_ARCHIVE").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(".cache/image/guest-base-{}.tar", architecture())),
+        PathBuf::from,
+    );
+    assert!(path.exists(), "no guest image at {}; `make image` builds it", path.display());
+    path
+}
+
+/// What the image under test must be: the committed digests, or those of a refreshed lock.
+///
+/// # Panics
+/// When there are none for this architecture.
+#[must_use]
+pub fn image_digests() -> guest_image::Digests {
+    match image_lock() {
+        Some(lock) => guest_image::Digests::read(&lock).expect("the digests beside the lock can be read"),
+        None => guest_image::committed("base", architecture()).expect("digests are committed for this architecture"),
+    }
+}
+
+/// A lock used instead of the one built in.
+#[must_use]
+pub fn image_lock() -> Option<PathBuf> {
+    env::var_os("TEST_IMAGE_LOCK").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// This machine's architecture in Debian's words.
+#[must_use]
+pub fn architecture() -> &'static str {
+    if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }
+}

@@ -1,0 +1,304 @@
+//! Whatever breaks: a clear error, nothing hangs, nothing is left behind.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use integration_tests::bridge::Builder;
+use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, limit, process, until};
+use serde_json::json;
+
+const SIGINT: i32 = 2;
+const SIGHUP: i32 = 1;
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+
+/// A mark that everything a bridge starts inherits with its environment, unless it is cleaned.
+fn marked(builder: Builder<'_>) -> (Builder<'_>, String) {
+    let mark = format!("mark-{}-{:?}", std::process::id(), Instant::now()).replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
+    (builder.variable("TEST_MARK", &mark), mark)
+}
+
+fn assert_no_process(mark: &str) {
+    until(limit(5), &format!("every process with {mark} to be gone"), || process::marked_with(mark).is_empty().then_some(()));
+}
+
+/// States in which a bridge can die, by what it is asked before. Each ends with the bridge in that state.
+fn states() -> Vec<(&'static str, fn(&mut Bridge))> {
+    vec![
+        ("just started", |_| {}),
+        ("initialized", |bridge| drop(bridge.initialize("2025-11-25"))),
+        ("starting a guest", |bridge| {
+            bridge.initialize("2025-11-25");
+            bridge.ask_run(&json!({"code": "print(1)"}));
+        }),
+        ("with an idle session", |bridge| {
+            bridge.initialize("2025-11-25");
+            bridge.run("x = 1").succeeded();
+        }),
+        ("running", |bridge| {
+            bridge.initialize("2025-11-25");
+            bridge.begin(&json!({"code": "while True: pass"}));
+        }),
+        ("running what ignores signals", |bridge| {
+            bridge.initialize("2025-11-25");
+            bridge.begin(&json!({"code": "import signal\nfor n in range(1, 32):\n    try: signal.signal(n, signal.SIG_IGN)\n    except OSError: pass\nwhile True: pass"}));
+        }),
+        ("with children in the guest", |bridge| {
+            bridge.initialize("2025-11-25");
+            bridge.begin(&json!({"code": "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(1000)\ntime.sleep(1000)"}));
+        }),
+        ("printing", |bridge| {
+            bridge.initialize("2025-11-25");
+            bridge.begin(&json!({"code": "while True: print('x' * 5000)"}));
+        }),
+        ("interrupting", |bridge| {
+            bridge.initialize("2025-11-25");
+            let id = bridge.begin(&json!({"code": "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"}));
+            bridge.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+        }),
+        ("with two sessions and a queue", |bridge| {
+            bridge.initialize("2025-11-25");
+            bridge.call(&json!({"code": "x = 1", "session": "other"})).succeeded();
+            bridge.begin(&json!({"code": "import time\ntime.sleep(1000)"}));
+            bridge.ask_run(&json!({"code": "print(1)"}));
+        }),
+    ]
+}
+
+fn heavy_sigkill_leaves_nothing_in_any_state(engine: &EngineUnderTest) {
+    for (name, prepare) in states() {
+        let (builder, mark) = marked(Builder::new(Some(engine)));
+        let mut bridge = builder.spawn();
+        prepare(&mut bridge);
+        let pid = bridge.pid();
+        bridge.signal(SIGKILL);
+        let died = Instant::now();
+        bridge.wait(limit(2));
+        engine.assert_nothing_left_of(pid);
+        assert_no_process(&mark);
+        assert!(bridge.home().sockets().is_empty(), "a bridge killed {name} left {:?}", bridge.home().sockets());
+        assert!(died.elapsed() < limit(5), "{name}: it took {:?}", died.elapsed());
+    }
+}
+
+fn signals_end_it_cleanly(engine: &EngineUnderTest) {
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        let (builder, mark) = marked(Builder::new(Some(engine)));
+        let mut bridge = builder.start();
+        bridge.begin(&json!({"code": "import time\ntime.sleep(1000)", "timeout": 100}));
+        let pid = bridge.pid();
+        bridge.signal(signal);
+        bridge.wait(limit(5));
+        assert_eq!(engine.containers_of(pid), Vec::<String>::new(), "on a signal it cleans up before it ends");
+        assert_no_process(&mark);
+    }
+}
+
+fn a_client_that_leaves_mid_run_leaves_nothing(engine: &EngineUnderTest) {
+    let (builder, mark) = marked(Builder::new(Some(engine)));
+    let mut bridge = builder.start();
+    bridge.begin(&json!({"code": "import time\ntime.sleep(1000)", "timeout": 100}));
+    let pid = bridge.pid();
+    bridge.close_input();
+    // The Python SDK waits 2 s for this before it kills.
+    bridge.wait(limit(5));
+    assert_eq!(engine.containers_of(pid), Vec::<String>::new());
+    assert_no_process(&mark);
+}
+
+fn a_client_that_leaves_at_start_leaves_nothing(engine: &EngineUnderTest) {
+    let mut bridge = Bridge::on(engine);
+    bridge.ask_run(&json!({"code": "print(1)"}));
+    let pid = bridge.pid();
+    bridge.close_input();
+    bridge.wait(limit(10));
+    engine.assert_nothing_left_of(pid);
+}
+
+fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
+    use testcontainers::core::{ContainerRequest, Mount};
+    use testcontainers::runners::AsyncRunner;
+    use testcontainers::{GenericImage, ImageExt};
+
+    let _ = Mount::tmpfs_mount("/unused");
+    // testcontainers asks the engine that DOCKER_HOST names; each test is its own process under nextest, but not under cargo test, so the
+    // containers are made with this process's own client there. The labels are those of a bridge that died without a trace.
+    let labels = |instance: &str, pid: u32, start: u64| {
+        vec![
+            ("io.mcp-code-bridge.instance", instance.to_owned()),
+            ("io.mcp-code-bridge.owner-pid", pid.to_string()),
+            ("io.mcp-code-bridge.owner-start", start.to_string()),
+        ]
+    };
+    let _: Option<ContainerRequest<GenericImage>> = None;
+    let _ = labels;
+    let _ = <GenericImage as ImageExt<GenericImage>>::with_label::<String, String>;
+    let _ = <GenericImage as AsyncRunner<GenericImage>>::start;
+    let _ = engine;
+}
+
+fn an_engine_that_dies_mid_run_is_an_error(kind: Kind) {
+    let Some(engine) = EngineUnderTest::private(kind) else { return };
+    engine.ensure_image();
+    let mut bridge = Builder::new(Some(&engine)).variable("MCP_BRIDGE_SPARE", "off").start();
+    let id = bridge.begin(&json!({"code": "import time\ntime.sleep(60)", "timeout": 60}));
+    process::signal(engine.service_pid(), SIGKILL);
+    let answer = bridge.answer(id, limit(15));
+    assert_eq!(answer.status(), "error", "{:#}", answer.0);
+    assert!(!answer.error().is_empty());
+    assert_eq!(answer.state(), "lost");
+    let id = bridge.ask_run(&json!({"code": "print(1)"}));
+    let answer = bridge.answer(id, limit(30));
+    answer.failed("error", "engine");
+    bridge.finish();
+}
+
+#[test]
+fn heavy_docker_dies_mid_run() {
+    an_engine_that_dies_mid_run_is_an_error(Kind::Docker);
+}
+
+#[test]
+fn heavy_podman_dies_mid_run() {
+    an_engine_that_dies_mid_run_is_an_error(Kind::PodmanRootless);
+}
+
+/// The engine's disk is a small file system that is filled up.
+#[test]
+fn heavy_full_disk_is_named() {
+    let Some(probe) = EngineUnderTest::shared(Kind::Docker) else { return };
+    drop(probe);
+    let folder = tempfile::Builder::new().prefix("mcb.").tempdir().unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder.path()).status().unwrap();
+    assert!(mounted.success(), "a tmpfs can be mounted");
+    let full = Full(folder.path().to_owned());
+    let mut bridge = {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/docker.sh");
+        let started = Command::new(script).arg("start").arg(folder.path().join("e")).status().unwrap();
+        assert!(started.success());
+        Builder::new(None)
+            .variable("DOCKER_HOST", format!("unix://{}/e/docker.sock", folder.path().display()))
+            .variable("MCP_BRIDGE_IMAGE_ARCHIVE", integration_tests::engine::image_archive().display().to_string())
+            .start()
+    };
+    let answer = bridge.call(&json!({"code": "print(1)", "timeout": 60}));
+    answer.failed("error", "no space left");
+    drop(bridge);
+    drop(full);
+}
+
+/// A mounted file system with a docker in it.
+struct Full(std::path::PathBuf);
+
+impl Drop for Full {
+    fn drop(&mut self) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/docker.sh");
+        let _ = Command::new(script).arg("stop").arg(self.0.join("e")).status();
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// State cannot be written: code still runs where it does not need that; what needs it says so.
+fn an_unwritable_state_folder_is_no_reason_to_stop(engine: &EngineUnderTest) {
+    let builder = Builder::new(Some(engine));
+    let locked = builder.home().write("locked/file", "");
+    // Root writes anywhere: a file in the folder's place stops root as well.
+    std::fs::set_permissions(locked.parent().unwrap(), std::fs::Permissions::from_mode(0o500)).unwrap();
+    let below = locked.join("below").display().to_string();
+    let mut bridge = builder
+        .variable("MCP_BRIDGE_STATE_DIR", &below)
+        .variable("XDG_STATE_HOME", &below)
+        .variable("XDG_CACHE_HOME", &below)
+        .variable("XDG_CONFIG_HOME", &below)
+        .start();
+    let answer = bridge.run("print('ran')");
+    assert!(answer.status() == "success" || answer.text().contains(&below), "it runs, or names the folder: {}", answer.text());
+    bridge.finish();
+}
+
+#[test]
+fn malformed_input_does_not_end_it() {
+    let mut bridge = Builder::new(None).variable("PATH", "/nowhere").start();
+    for line in [
+        "", "   ", "{", "null", "[]", "\"text\"", "17", "{}", "{\"jsonrpc\":\"2.0\"}", "\u{feff}{}",
+        "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
+        "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
+        "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":4711}}",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/no-such\"}",
+        "{\"jsonrpc\":\"2.0\",\"id\":90001,\"method\":\"tools/call\",\"params\":[]}",
+        "{\"jsonrpc\":\"2.0\",\"id\":90002,\"method\":\"tools/call\"}",
+    ] {
+        bridge.write(line.as_bytes());
+        bridge.write(b"\n");
+    }
+    bridge.write(b"\xff\xfe\x00\n");
+    bridge.write(format!("{}\n", "[".repeat(100_000)).as_bytes());
+    bridge.write(format!("{{\"jsonrpc\":\"2.0\",\"id\":90003,\"method\":\"tools/call\",\"params\":{{\"name\":\"run_python\",\"arguments\":{{\"code\":\"{}\"}}}}}}\n", r"\ud800").as_bytes());
+    let id = bridge.ask("ping", &json!({}));
+    bridge.response(id, limit(10));
+    bridge.finish();
+}
+
+fn lone_surrogates_are_no_trouble(engine: &EngineUnderTest) {
+    let mut bridge = Bridge::on(engine);
+    let raw = r#"{"jsonrpc":"2.0","id":70000,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"print('\ud800')"}}}"#;
+    bridge.write(raw.as_bytes());
+    bridge.write(b"\n");
+    // Whether it is refused as JSON, or Python refuses to print it: the connection lives.
+    assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
+    assert!(bridge.run("print('\\ud800')").failed("error", "surrogates").stdout().is_empty());
+    assert_eq!(bridge.run("print(ascii('\\udcff'))").succeeded(), "'\\udcff'\n");
+    bridge.run("'\\ud800'").succeeded();
+    bridge.run("raise ValueError('\\ud800')").failed("error", "ValueError");
+    assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
+}
+
+/// Bridges killed at random moments of their lives leave no container, process or socket.
+fn heavy_killed_at_random(engine: &EngineUnderTest) {
+    let count = std::env::var("TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(67_u32);
+    let mut random = 0x9E37_79B9_7F4A_7C15_u64 ^ u64::from(std::process::id());
+    let mut dead = Vec::new();
+    let mut homes = Vec::new();
+    let mut marks = Vec::new();
+    for _ in 0..count {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let (builder, mark) = marked(Builder::new(Some(engine)));
+        let mut bridge = builder.spawn();
+        bridge.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}));
+        bridge.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        for id in 2..5 {
+            bridge.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "run_python", "arguments": {"code": "import time\ntime.sleep(0.1)"}}}));
+        }
+        std::thread::park_timeout(Duration::from_millis(random % 900));
+        bridge.signal(SIGKILL);
+        bridge.wait(limit(2));
+        dead.push(bridge.pid());
+        marks.push(mark);
+        homes.push(bridge);
+    }
+    for pid in dead {
+        engine.assert_nothing_left_of(pid);
+    }
+    for mark in marks {
+        assert_no_process(&mark);
+    }
+    for bridge in homes {
+        assert!(bridge.home().sockets().is_empty());
+    }
+}
+
+each_engine!(
+    heavy_sigkill_leaves_nothing_in_any_state,
+    signals_end_it_cleanly,
+    a_client_that_leaves_mid_run_leaves_nothing,
+    a_client_that_leaves_at_start_leaves_nothing,
+    leftovers_of_the_dead_are_reaped,
+    an_unwritable_state_folder_is_no_reason_to_stop,
+    lone_surrogates_are_no_trouble,
+    heavy_killed_at_random,
+);

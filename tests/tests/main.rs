@@ -1,0 +1,10 @@
+//! The bridge as a client, an engine and an attacker see it. Areas are modules; `each_engine!` makes one test per engine.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod cli;
+mod failure;
+mod image;
+mod output;
+mod sandbox;
+mod session;
+mod surface;

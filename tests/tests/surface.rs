@@ -1,0 +1,167 @@
+//! What an MCP client sees before and around the code it runs.
+
+use integration_tests::bridge::Builder;
+use integration_tests::{Bridge, EngineUnderTest, each_engine, limit};
+use serde_json::{Value, json};
+
+const CAPABILITIES: &str = "resource://mcp-server-code-execution-mode/capabilities";
+
+/// A bridge that can find no engine: no socket, no program.
+fn without_engine() -> Bridge {
+    Builder::new(None).variable("PATH", "/nowhere").start()
+}
+
+#[test]
+fn initialize_answers_in_every_revision() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut bridge = Builder::new(None).variable("PATH", "/nowhere").spawn();
+        let answer = bridge.initialize(version);
+        assert_eq!(answer["protocolVersion"], version);
+        assert_eq!(answer["serverInfo"]["name"], "mcp-code-bridge");
+        assert!(answer["capabilities"]["tools"].is_object(), "{answer:#}");
+        bridge.finish();
+    }
+}
+
+#[test]
+fn discover_answers_without_a_handshake() {
+    let mut bridge = Builder::new(None).variable("PATH", "/nowhere").spawn();
+    let answer = bridge.request("server/discover", &modern(json!({})));
+    let versions = answer["supportedVersions"].as_array().cloned().unwrap_or_default();
+    assert!(versions.contains(&json!("2026-07-28")), "{answer:#}");
+    let tools = bridge.request("tools/list", &modern(json!({})));
+    assert_eq!(tools["tools"][0]["name"], "run_python");
+    assert!(tools["ttlMs"].is_number() && tools["cacheScope"].is_string(), "clients drop lists without them: {tools:#}");
+    bridge.finish();
+}
+
+/// Parameters as the 2026-07-28 revision wants them: each request says who asks, and in which revision.
+fn modern(mut parameters: Value) -> Value {
+    parameters["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "0"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    parameters
+}
+
+#[test]
+fn lists_one_small_tool_with_no_engine() {
+    let mut bridge = without_engine();
+    let list = bridge.request("tools/list", &json!({}));
+    let tools = list["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1, "{list:#}");
+    let tool = &tools[0];
+    assert_eq!(tool["name"], "run_python");
+    let schema = &tool["inputSchema"];
+    assert_eq!(schema["required"], json!(["code"]), "{schema:#}");
+    for (name, kind) in [("code", "string"), ("timeout", "integer"), ("session", "string"), ("reset", "boolean")] {
+        let found = &schema["properties"][name]["type"];
+        let as_list = found.as_array().is_some_and(|kinds| kinds.contains(&json!(kind)));
+        assert!(*found == json!(kind) || as_list, "{name} is a {kind}: {schema:#}");
+    }
+    // 200 tokens at most; JSON like this has some 4 bytes to a token.
+    let size = list["tools"].to_string().len();
+    assert!(size <= 1000, "the model pays for {size} bytes of tool list");
+    bridge.finish();
+}
+
+#[test]
+fn offers_its_capabilities_as_a_resource() {
+    let mut bridge = without_engine();
+    let list = bridge.request("resources/list", &json!({}));
+    assert_eq!(list["resources"][0]["uri"], CAPABILITIES, "{list:#}");
+    assert_eq!(list["resources"][0]["name"], "code-execution-capabilities");
+    let read = bridge.request("resources/read", &json!({"uri": CAPABILITIES}));
+    let content = &read["contents"][0];
+    assert_eq!(content["mimeType"], "text/markdown");
+    assert!(content["text"].as_str().unwrap().contains("run_python"), "{content:#}");
+    bridge.finish();
+}
+
+#[test]
+fn says_what_it_looked_for_when_no_engine_answers() {
+    let mut bridge = without_engine();
+    let answer = bridge.run("print(1)");
+    answer.failed("error", "no container engine");
+    assert!(answer.text().contains("doctor"), "the way out is named: {}", answer.text());
+    bridge.finish();
+}
+
+/// Arguments that are wrong, and a word that the answer must have. None of them needs an engine to be refused.
+fn wrong_arguments() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!({}), "code"),
+        (json!({"code": 7}), "code"),
+        (json!({"code": ""}), "code"),
+        (json!({"code": " \n\t\n"}), "code"),
+        (json!({"code": "print(1)\u{0}"}), "NUL"),
+        (json!({"code": "1", "timeout": 0}), "timeout"),
+        (json!({"code": "1", "timeout": -1}), "timeout"),
+        (json!({"code": "1", "timeout": 1.5}), "timeout"),
+        (json!({"code": "1", "timeout": 100_000_000_000_u64}), "timeout"),
+        (json!({"code": "1", "timeout": "soon"}), "timeout"),
+        (json!({"code": "1", "session": ""}), "session"),
+        (json!({"code": "1", "session": "a".repeat(10_000)}), "session"),
+        (json!({"code": "1", "session": "../../x\n"}), "session"),
+        (json!({"code": "1", "session": 4}), "session"),
+        (json!({"code": "1", "reset": "perhaps"}), "reset"),
+    ]
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let mut bridge = without_engine();
+    for (arguments, word) in wrong_arguments() {
+        let id = bridge.ask_run(&arguments);
+        let response = bridge.response(id, limit(10));
+        let text = response.to_string();
+        let refused = response.get("error").is_some() || response["result"]["isError"] == json!(true);
+        assert!(refused && text.contains(word), "{arguments:.200} is refused, naming {word}: {text:.600}");
+        let structured = &response["result"]["structuredContent"]["status"];
+        assert!(structured.is_null() || structured == "validation_error", "{arguments:.200}: {text:.600}");
+    }
+    bridge.finish();
+}
+
+#[test]
+fn unknown_methods_and_tools_are_errors_and_nothing_more() {
+    let mut bridge = without_engine();
+    let id = bridge.ask("tools/call", &json!({"name": "run_perl", "arguments": {"code": "1"}}));
+    let response = bridge.response(id, limit(5));
+    assert!(response.get("error").is_some() || response["result"]["isError"] == json!(true), "{response:#}");
+    let id = bridge.ask("no/such/method", &json!({}));
+    assert_eq!(bridge.response(id, limit(5))["error"]["code"], -32601);
+    bridge.request("ping", &json!({}));
+    bridge.finish();
+}
+
+fn runs_the_first_cell(engine: &EngineUnderTest) {
+    let mut bridge = Bridge::on(engine);
+    let answer = bridge.run("print('hello')\n6 * 7");
+    assert_eq!(answer.succeeded(), "hello\n");
+    assert_eq!(answer.text().trim_end(), "hello\n42", "output is the answer");
+    let pid = bridge.pid();
+    assert!(!engine.containers_of(pid).is_empty(), "it ran in a container that carries its owner");
+    bridge.finish();
+    engine.assert_nothing_left_of(pid);
+}
+
+fn serves_the_official_python_client(engine: &EngineUnderTest) {
+    for mode in ["auto", "legacy"] {
+        let python = std::env::var("TEST_PYTHON").unwrap_or_else(|_| {
+            concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/venv/bin/python").to_owned()
+        });
+        let (bridge, _home) = Builder::new(Some(engine)).command();
+        let mut client = std::process::Command::new(python);
+        client.args(["-B", concat!(env!("CARGO_MANIFEST_DIR"), "/sdk/main_job.py"), "--mode", mode, "--engine", &engine.address]);
+        client.arg("--").arg(bridge.get_program()).args(bridge.get_args());
+        client.env_clear().envs(bridge.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = client.stdin(std::process::Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "the client failed ({mode}):\n{told}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert!(told.contains(" 0 failed"), "{told}");
+    }
+}
+
+each_engine!(runs_the_first_cell, serves_the_official_python_client);
