@@ -59,14 +59,17 @@ pub struct EngineUnderTest {
     pub client: Docker,
     runtime: Runtime,
     own: Option<TempDir>,
+    test: Option<String>,
 }
 
 /// Runs a test on the shared engine of a kind. Where there is none, that is a failure in CI, and a printed skip elsewhere.
 ///
 /// # Panics
 /// In CI, when there is none.
-pub fn with_shared(kind: Kind, test: impl FnOnce(&EngineUnderTest)) {
-    if let Some(engine) = EngineUnderTest::shared(kind) {
+pub fn with_shared(kind: Kind, module: &str, test: impl FnOnce(&EngineUnderTest)) {
+    if let Some(mut engine) = EngineUnderTest::shared(kind) {
+        let (_crate_name, path) = module.split_once("::").unwrap_or(("", module));
+        engine.test = Some(format!("{path}::{}", kind.name().replace('-', "_")));
         engine.ensure_image();
         test(&engine);
     }
@@ -122,12 +125,31 @@ impl EngineUnderTest {
             let client = Docker::connect_with_host(&address).expect("an engine's address can be parsed");
             client.negotiate_version().await.expect("the engine answers")
         });
-        Self { kind, address, folder, user, client, runtime, own }
+        Self { kind, address, folder, user, client, runtime, own, test: None }
     }
 
     /// Runs something asynchronous to its end.
     pub fn block<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
+    }
+
+    /// Runs the rest of this test in a process of its own where `DOCKER_HOST` is this engine: testcontainers finds engines by nothing
+    /// else, and a running process must not change its environment.
+    ///
+    /// # Panics
+    /// When it fails there, or the test is none of `each_engine!`.
+    pub fn with_testcontainers<F: Future<Output = ()>>(&self, rest: impl FnOnce() -> F) {
+        if env::var("DOCKER_HOST").as_deref() == Ok(&self.address) {
+            return self.block(rest());
+        }
+        let test = self.test.as_ref().expect("the test is one of each_engine!");
+        let own = env::current_exe().expect("a running test has a path");
+        let status = Command::new(own)
+            .args([test, "--exact", "--nocapture"])
+            .env("DOCKER_HOST", &self.address)
+            .status()
+            .expect("a test can be run again");
+        assert!(status.success(), "it failed in the process with DOCKER_HOST");
     }
 
     /// The environment that leads a bridge to this engine.

@@ -23,17 +23,17 @@ macro_rules! each_engine {
         mod $name {
             #[test]
             fn docker() {
-                $crate::engine::with_shared($crate::Kind::Docker, super::$name);
+                $crate::engine::with_shared($crate::Kind::Docker, module_path!(), super::$name);
             }
 
             #[test]
             fn podman_rootful() {
-                $crate::engine::with_shared($crate::Kind::PodmanRootful, super::$name);
+                $crate::engine::with_shared($crate::Kind::PodmanRootful, module_path!(), super::$name);
             }
 
             #[test]
             fn podman_rootless() {
-                $crate::engine::with_shared($crate::Kind::PodmanRootless, super::$name);
+                $crate::engine::with_shared($crate::Kind::PodmanRootless, module_path!(), super::$name);
             }
         }
     )+};

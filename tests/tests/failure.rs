@@ -1,5 +1,6 @@
 //! Whatever breaks: a clear error, nothing hangs, nothing is left behind.
 
+use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -8,6 +9,8 @@ use std::time::{Duration, Instant};
 use integration_tests::bridge::Builder;
 use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, limit, process, until};
 use serde_json::json;
+
+use crate::world;
 
 const SIGINT: i32 = 2;
 const SIGHUP: i32 = 1;
@@ -117,26 +120,52 @@ fn a_client_that_leaves_at_start_leaves_nothing(engine: &EngineUnderTest) {
     engine.assert_nothing_left_of(pid);
 }
 
+/// Containers of dead owners go at the next start; those of the living, of other machines and of strangers stay.
 fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
-    use testcontainers::core::{ContainerRequest, Mount};
-    use testcontainers::runners::AsyncRunner;
-    use testcontainers::{GenericImage, ImageExt};
+    engine.with_testcontainers(|| async {
+        let mut living = Bridge::on(engine);
+        living.run("x = 1").succeeded();
+        let pid = living.pid();
+        let owned = engine.client.list_containers(None).await.unwrap().into_iter().filter_map(|container| container.labels);
+        let of_living: HashMap<String, String> = owned
+            .filter(|labels| labels.get("io.mcp-code-bridge.owner-pid") == Some(&pid.to_string()))
+            .next()
+            .expect("a running bridge has a container");
+        let with = |key: &str, value: &str| {
+            let mut labels = of_living.clone();
+            labels.insert("io.mcp-code-bridge.instance".to_owned(), "a-bridge-of-the-past".to_owned());
+            labels.insert(format!("io.mcp-code-bridge.{key}"), value.to_owned());
+            labels
+        };
+        let dead = [
+            ("owner gone", world::sleeper(engine, with("owner-pid", "4194303")).await),
+            ("process ID used again", world::sleeper(engine, with("owner-start", "1")).await),
+            ("machine started again", world::sleeper(engine, with("boot-id", "0000000000000000")).await),
+        ];
+        let mut elsewhere = with("host", "0000000000000000");
+        elsewhere.insert("io.mcp-code-bridge.owner-pid".to_owned(), "4194303".to_owned());
+        let stays = [
+            ("another machine's", world::sleeper(engine, elsewhere).await),
+            ("a stranger's", world::sleeper(engine, HashMap::from([("com.example.app".to_owned(), "1".to_owned())])).await),
+        ];
+        let mut next = Bridge::on(engine);
+        next.run("1").succeeded();
+        for (whose, container) in &dead {
+            until(limit(10), &format!("the container to be reaped: {whose}"), || (!is_there(engine, container.id())).then_some(()));
+        }
+        for (whose, container) in &stays {
+            assert!(is_there(engine, container.id()), "{whose} container was taken away");
+        }
+        assert_eq!(living.run("print(x)").succeeded(), "1\n", "a living bridge's guest is left alone");
+    });
+}
 
-    let _ = Mount::tmpfs_mount("/unused");
-    // testcontainers asks the engine that DOCKER_HOST names; each test is its own process under nextest, but not under cargo test, so the
-    // containers are made with this process's own client there. The labels are those of a bridge that died without a trace.
-    let labels = |instance: &str, pid: u32, start: u64| {
-        vec![
-            ("io.mcp-code-bridge.instance", instance.to_owned()),
-            ("io.mcp-code-bridge.owner-pid", pid.to_string()),
-            ("io.mcp-code-bridge.owner-start", start.to_string()),
-        ]
-    };
-    let _: Option<ContainerRequest<GenericImage>> = None;
-    let _ = labels;
-    let _ = <GenericImage as ImageExt<GenericImage>>::with_label::<String, String>;
-    let _ = <GenericImage as AsyncRunner<GenericImage>>::start;
-    let _ = engine;
+/// Asked by another connection, since the caller may be inside the engine's own runtime.
+fn is_there(engine: &EngineUnderTest, id: &str) -> bool {
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| engine.block(engine.client.inspect_container(id, None)).is_ok());
+        asked.join().unwrap()
+    })
 }
 
 fn an_engine_that_dies_mid_run_is_an_error(kind: Kind) {

@@ -1,6 +1,7 @@
 //! The bridge as a client, an engine and an attacker see it. Areas are modules; `each_engine!` makes one test per engine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod archive;
 mod cli;
 mod failure;
 mod image;
@@ -8,3 +9,4 @@ mod output;
 mod sandbox;
 mod session;
 mod surface;
+mod world;

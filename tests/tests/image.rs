@@ -1,0 +1,281 @@
+//! No container is ever made from an image that is not the locked one.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bollard::query_parameters::TagImageOptionsBuilder;
+use integration_tests::bridge::Builder;
+use integration_tests::cli::run;
+use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, engine};
+use serde_json::{Value, json};
+
+use crate::archive::Archive;
+use crate::world;
+
+/// An engine of a test's own, without the image.
+fn empty_engine(kind: Kind) -> Option<EngineUnderTest> {
+    EngineUnderTest::private(kind)
+}
+
+/// Asks for a run that must be refused before a container exists, and tells what must be told.
+#[track_caller]
+fn assert_refused(engine: &EngineUnderTest, builder: Builder<'_>, words: &[&str]) {
+    let mut bridge = builder.start();
+    let answer = bridge.run("print('ran')");
+    assert_eq!(answer.status(), "error", "{:#}", answer.0);
+    assert_eq!(answer.stdout(), "");
+    for word in words {
+        assert!(answer.text().contains(word), "{word:?} is told: {}", answer.text());
+    }
+    let events = engine.containers("io.mcp-code-bridge.instance");
+    assert!(events.is_empty(), "no container may exist: {events:?}");
+    bridge.finish();
+}
+
+/// A tampered archive that the bridge's user can read.
+fn tampered(builder: Builder<'_>, change: impl FnOnce(&mut Archive)) -> (Builder<'_>, PathBuf) {
+    let mut archive = Archive::read(&engine::image_archive());
+    change(&mut archive);
+    let path = builder.home().write("tampered.tar", "");
+    archive.write(&path);
+    (builder.variable("MCP_BRIDGE_IMAGE_ARCHIVE", path.display().to_string()), path)
+}
+
+fn lock_digests() -> (String, String) {
+    let digests = engine::image_digests();
+    (digests.config, digests.manifest)
+}
+
+fn absent_image(kind: Kind) {
+    let Some(engine) = empty_engine(kind) else { return };
+    let nowhere = || Builder::new(Some(&engine)).variable("MCP_BRIDGE_IMAGE_ARCHIVE", "");
+    assert_refused(&engine, nowhere(), &["image", "mcp-code-bridge image"]);
+    let missing = nowhere().variable("MCP_BRIDGE_IMAGE_ARCHIVE", "/no/such/archive.tar");
+    assert_refused(&engine, missing, &["/no/such/archive.tar"]);
+
+    // Another image under the name: names mean nothing.
+    let foreign = tampered(nowhere(), |archive| {
+        archive.change_config(|config| config["config"]["Env"].as_array_mut().unwrap().push(json!("EVIL=1")));
+    });
+    engine.load(&foreign.1);
+    assert_refused(&engine, nowhere(), &["image"]);
+
+    // An archive with another config, or with a layer changed, is no way in either.
+    let (config, _) = lock_digests();
+    assert_refused(&engine, foreign.0, &[&config[..19]]);
+    let (damaged, _) = tampered(nowhere(), Archive::damage_layer);
+    assert_refused(&engine, damaged, &["image"]);
+
+    // The right one, told with progress while it loads, and then it runs.
+    let mut bridge = Bridge::on(&engine);
+    let id = bridge.ask(
+        "tools/call",
+        &json!({"name": "run_python", "arguments": {"code": "print('ran')"}, "_meta": {"progressToken": "load"}}),
+    );
+    let answer = bridge.answer(id, integration_tests::limit(60));
+    assert_eq!(answer.succeeded(), "ran\n");
+    let progress: Vec<&Value> = bridge.notifications.iter().filter(|message| message["method"] == "notifications/progress").collect();
+    assert!(progress.len() >= 2, "the load is told: {progress:?}");
+    assert!(progress.iter().all(|message| message["params"]["progressToken"] == "load"));
+    let counts: Vec<f64> = progress.iter().filter_map(|message| message["params"]["progress"].as_f64()).collect();
+    assert!(counts.windows(2).all(|pair| pair[0] <= pair[1]), "progress never goes back: {counts:?}");
+}
+
+#[test]
+fn heavy_absent_and_tampered_docker() {
+    absent_image(Kind::Docker);
+}
+
+#[test]
+fn heavy_absent_and_tampered_podman_rootful() {
+    absent_image(Kind::PodmanRootful);
+}
+
+#[test]
+fn heavy_absent_and_tampered_podman_rootless() {
+    absent_image(Kind::PodmanRootless);
+}
+
+/// A lock for an image of another machine's architecture: refused by name, not by `exec format error`.
+#[test]
+fn heavy_another_architecture_is_named() {
+    let Some(engine) = empty_engine(Kind::Docker) else { return };
+    let builder = Builder::new(Some(&engine));
+    let other = if engine::architecture() == "amd64" { "arm64" } else { "amd64" };
+    let mut identity = (String::new(), String::new());
+    let (builder, path) = tampered(builder, |archive| {
+        identity = archive.change_config(|config| config["architecture"] = other.into());
+    });
+    engine.load(&path);
+    let lock = guest_image_lock(&builder, &identity, other);
+    assert_refused(&engine, builder.variable("MCP_BRIDGE_IMAGE_LOCK", lock.display().to_string()), &[other]);
+}
+
+/// A lock with its digests beside it, in a bridge's home.
+fn guest_image_lock(builder: &Builder<'_>, (manifest, config): &(String, String), architecture: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest-image/lock");
+    let name = format!("base.{}", engine::architecture());
+    let lock = builder.home().write("lock/mine.json", std::fs::read(folder.join(format!("{name}.json"))).unwrap());
+    let mut digests: Value = serde_json::from_slice(&std::fs::read(folder.join(format!("{name}.digest.json"))).unwrap()).unwrap();
+    digests["manifest"] = manifest.as_str().into();
+    digests["config"] = config.as_str().into();
+    digests["architecture"] = architecture.into();
+    builder.home().write("lock/mine.digest.json", digests.to_string());
+    lock
+}
+
+/// A file changed in the engine's own store: the engine does not notice; `verify --deep` hashes what is there.
+#[test]
+fn heavy_a_changed_store_is_found_by_deep_verification() {
+    let Some(engine) = empty_engine(Kind::Docker) else { return };
+    engine.ensure_image();
+    let deep = || run(Builder::new(Some(&engine)), &["image", "verify", "--deep"], b"");
+    let ran = deep();
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let store = engine.folder.as_ref().unwrap().join("data/overlay2");
+    let entry = find(&store, "opt/guest/entry.py").expect("the layer lies unpacked in docker's store");
+    let mut source = std::fs::read(&entry).unwrap();
+    source[0] ^= 1;
+    std::fs::write(&entry, source).unwrap();
+    let ran = deep();
+    assert_ne!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(format!("{}{}", ran.stdout, ran.stderr).contains("sha256:"), "{}{}", ran.stdout, ran.stderr);
+}
+
+fn find(store: &Path, path: &str) -> Option<PathBuf> {
+    let layers = std::fs::read_dir(store).ok()?.flatten();
+    layers.map(|layer| layer.path().join("diff").join(path)).find(|path| path.exists())
+}
+
+/// Moving the tag of the guest image changes nothing: it is addressed by its ID.
+fn a_moved_tag_changes_nothing(engine: &EngineUnderTest) {
+    let (config, manifest) = lock_digests();
+    for id in [config, manifest] {
+        let options = TagImageOptionsBuilder::new().repo("localhost/moved").tag("1").build();
+        let _ = engine.block(engine.client.tag_image(&id, Some(options)));
+    }
+    assert_eq!(Bridge::on(engine).run("print('ran')").succeeded(), "ran\n");
+}
+
+fn the_container_reports_the_locked_image(engine: &EngineUnderTest) {
+    let mut bridge = Bridge::on(engine);
+    bridge.run("1").succeeded();
+    let (config, manifest) = lock_digests();
+    for id in engine.containers_of(bridge.pid()) {
+        let image = engine.block(engine.client.inspect_container(&id, None)).unwrap().image.unwrap();
+        let image = format!("sha256:{}", image.trim_start_matches("sha256:"));
+        assert!([&config, &manifest].contains(&&image), "{image}");
+    }
+}
+
+/// The image's unpacked size, what it must not hold, and that every module has its precompiled form.
+fn the_image_is_small_and_complete(engine: &EngineUnderTest) {
+    let mut bridge = Bridge::on(engine);
+    let answer = bridge.call(&json!({"code": include_str!("probes/image.py"), "timeout": 60}));
+    let found: Value = serde_json::from_str(answer.succeeded()).unwrap();
+    let megabytes = found["bytes"].as_u64().unwrap() / 1_000_000;
+    assert!(megabytes <= 48, "{megabytes} MB unpacked");
+    assert_eq!(found["not_compiled"], json!([]));
+    assert_eq!(found["failed_imports"], json!([]));
+    assert_eq!(found["python"], "3.14");
+}
+
+/// The guest's own unit tests, on the Python that runs it.
+fn runtime_tests_pass_on_the_images_python(engine: &EngineUnderTest) {
+    if engine.kind == Kind::PodmanRootless {
+        return; // folders of root cannot be mounted there; it is the same image
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let python = std::env::var("TEST_PYTHON").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/venv/bin/python").to_owned());
+    let asked = Command::new(python).args(["-c", "import pytest, os; print(os.path.dirname(os.path.dirname(pytest.__file__)))"]).output().unwrap();
+    let packages = PathBuf::from(String::from_utf8(asked.stdout).unwrap().trim());
+    assert!(packages.exists(), "pytest is in the tests' Python environment: {}", String::from_utf8_lossy(&asked.stderr));
+    engine.with_testcontainers(|| async move {
+        let tests = root.join("guest-image/runtime-tests");
+        let runtime = root.join("guest-image/runtime");
+        let (code, told) = world::python(
+            engine,
+            &["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "/src/guest-image/runtime-tests"],
+            &[(&packages, "/site"), (&tests, "/src/guest-image/runtime-tests"), (&runtime, "/src/guest-image/runtime")],
+            &[("PYTHONPATH", "/site")],
+        )
+        .await;
+        assert_eq!(code, 0, "{told}");
+        assert!(told.contains(" passed"), "{told}");
+    });
+}
+
+/// Built twice in different folders, at different times, under different umasks and locales: the same bytes, the committed digest.
+#[test]
+fn heavy_built_twice_is_the_same() {
+    let program = integration_tests::bridge::binary().with_file_name("guest-image");
+    let folder = tempfile::tempdir().unwrap();
+    let build = |name: &str, umask: &str, locale: &str| {
+        let out = folder.path().join(name);
+        let script = format!("umask {umask}; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh"]).arg(&program).args(["build", "--out"]).arg(&out);
+        command.env("LC_ALL", locale).env("TZ", if umask == "077" { "Asia/Tokyo" } else { "UTC" }).current_dir(folder.path());
+        let ran = command.output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let archive = out.join(format!("guest-base-{}.tar", engine::architecture()));
+        std::fs::read(archive).unwrap()
+    };
+    let first = build("a", "022", "C");
+    let second = build("a/longer folder", "077", "tr_TR.UTF-8");
+    assert!(first == second, "the two archives differ");
+    let committed = std::fs::read(engine::image_archive()).unwrap();
+    assert!(first == committed, "it is not the archive that `make image` built");
+}
+
+/// One byte of one input changed: refused by its sum, before anything is unpacked.
+#[test]
+fn a_changed_input_is_refused() {
+    let Some(inputs) = std::env::var_os("GUEST_IMAGE_INPUTS").filter(|path| !path.is_empty()).map(PathBuf::from) else {
+        return skip("GUEST_IMAGE_INPUTS names no folder of inputs");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("inputs");
+    std::fs::create_dir(&own).unwrap();
+    let architecture = engine::architecture();
+    let mut changed = None;
+    for entry in std::fs::read_dir(&inputs).unwrap().flatten() {
+        let mut bytes = std::fs::read(entry.path()).unwrap();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if changed.is_none() && name.starts_with("netbase") && name.ends_with(".deb") {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            changed = Some(name.clone());
+        }
+        std::fs::write(own.join(&name), bytes).unwrap();
+    }
+    let changed = changed.expect("an input to change");
+    let program = integration_tests::bridge::binary().with_file_name("guest-image");
+    let ran = Command::new(program)
+        .args(["build", "--arch", architecture, "--offline", "--inputs"])
+        .arg(&own)
+        .arg("--out")
+        .arg(folder.path().join("out"))
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .env_remove("GUEST_IMAGE_INPUTS")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(!ran.status.success(), "it was built all the same");
+    assert!(told.contains("netbase") || told.contains(&changed), "the input is named: {told}");
+    assert!(!folder.path().join("out").join(format!("guest-base-{architecture}.tar")).exists());
+    assert_eq!(std::fs::metadata(&own).unwrap().uid(), std::fs::metadata("/proc/self").unwrap().uid());
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn skip(reason: &str) {
+    eprintln!("SKIPPED: {reason}");
+}
+
+each_engine!(
+    a_moved_tag_changes_nothing,
+    the_container_reports_the_locked_image,
+    the_image_is_small_and_complete,
+    runtime_tests_pass_on_the_images_python,
+);

@@ -1,0 +1,53 @@
+//! The world around the bridge: containers that are none of its own, by testcontainers.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use bollard::query_parameters::TagImageOptionsBuilder;
+use integration_tests::{EngineUnderTest, engine};
+use testcontainers::core::{AccessMode, Mount, WaitFor};
+use testcontainers::runners::AsyncRunner;
+use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
+
+/// The name under which the guest image is used as any other image: testcontainers knows images by name only.
+const REPOSITORY: &str = "localhost/mcb-test-world";
+
+async fn image(engine: &EngineUnderTest) -> GenericImage {
+    let digests = engine::image_digests();
+    let options = TagImageOptionsBuilder::new().repo(REPOSITORY).tag("1").build();
+    for id in [&digests.config, &digests.manifest] {
+        if engine.client.tag_image(id, Some(options.clone())).await.is_ok() {
+            break;
+        }
+    }
+    GenericImage::new(REPOSITORY, "1").with_entrypoint("/usr/bin/python3.14")
+}
+
+/// No network of the engine's is used: there may be none.
+fn offline(request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericImage> {
+    request.with_host_config_modifier(|host| host.network_mode = Some("none".to_owned()))
+}
+
+/// A running container with these labels.
+pub(crate) async fn sleeper(engine: &EngineUnderTest, labels: HashMap<String, String>) -> ContainerAsync<GenericImage> {
+    let code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()";
+    let request = image(engine).await.with_cmd(["-I", "-S", "-c", code]).with_labels(labels);
+    offline(request).start().await.unwrap()
+}
+
+/// Runs Python in the image to its end, with folders of this machine to read; returns its exit status and what it wrote.
+pub(crate) async fn python(engine: &EngineUnderTest, arguments: &[&str], folders: &[(&Path, &str)], variables: &[(&str, &str)]) -> (i64, String) {
+    let base = image(engine).await.with_wait_for(WaitFor::exit(testcontainers::core::wait::ExitWaitStrategy::new()));
+    let mut request = base.with_cmd(arguments.iter().copied());
+    for (from, to) in folders {
+        request = request.with_mount(Mount::bind_mount(from.display().to_string(), *to).with_access_mode(AccessMode::ReadOnly));
+    }
+    for (name, value) in variables {
+        request = request.with_env_var(*name, *value);
+    }
+    let container = offline(request).start().await.unwrap();
+    let stdout = container.stdout_to_vec().await.unwrap();
+    let stderr = container.stderr_to_vec().await.unwrap();
+    let code = container.exit_code().await.unwrap().unwrap_or(-1);
+    (code, format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
+}
