@@ -48,6 +48,7 @@ test: setup fmt lint python image ## everything but the virtual machine; engines
 test-vm: setup setup-vm release image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/vm/test.sh
 
+demo: export IMAGE_REFRESH = 1
 demo: setup image ## the main job with the official Python SDK as the client, on the engines of this machine
 	@tests/demo.sh $(OUT)
 

@@ -2,13 +2,14 @@
 # Runs a command with private engines beside it: `with.sh docker podman-rootful podman-rootless -- COMMAND...`.
 #
 # The command finds them in TEST_ENGINE_DOCKER, TEST_ENGINE_PODMAN_ROOTFUL and TEST_ENGINE_PODMAN_ROOTLESS (addresses), each with the same
-# name and _DIR (its folder). One that cannot be started is a failure where CI is set, and a line on stderr elsewhere. All are ended with
+# name and _DIR (its folder); TEST_ENGINES_FOLDER is a folder that goes with them. One that cannot be started is a failure where CI is set, and a line on stderr elsewhere. All are ended with
 # everything they started, however the command ends. The command's exit status is this script's.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
 base=$(mktemp -d "${TEST_ENGINES_BASE:-/tmp}/mcb.XXXX")
 chmod 711 "$base"
+export TEST_ENGINES_FOLDER=$base
 started=()
 
 end() {

@@ -101,7 +101,12 @@ impl EngineUnderTest {
     /// When it cannot be started.
     #[must_use]
     pub fn private(kind: Kind) -> Option<Self> {
-        Self::shared(kind)?;
+        let shared = Self::shared(kind)?;
+        if env::var_os("TEST_ENGINE_EXCLUSIVE").is_some() {
+            // The machine is thrown away afterwards, and tests run one at a time: its engine is this test's own.
+            shared.remove_image();
+            return Some(shared);
+        }
         let own = tempfile::Builder::new().prefix("mcb.").tempdir().expect("a temporary folder can be made");
         open_to_all(own.path());
         let folder = own.path().join("e");

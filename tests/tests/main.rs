@@ -3,6 +3,7 @@
 
 mod archive;
 mod cli;
+mod discovery;
 mod failure;
 mod image;
 mod output;

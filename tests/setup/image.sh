@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the guest image into a folder, from the committed lock: `image.sh OUT`. Where a pinned input is gone from everywhere it says so, and
+# with IMAGE_REFRESH=1 (make demo) goes on with a lock refreshed on this machine, loudly: OUT/lock then names it for MCP_BRIDGE_IMAGE_LOCK.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=$1
+mkdir -p "$out"
+program=${GUEST_IMAGE_PROGRAM:-target/debug/guest-image}
+rm -f "$out/lock"
+
+status=0
+"$program" build --out "$out" >"$out/built" || status=$?
+if [ "$status" = 0 ]; then
+  echo "image: $(tail -n 1 "$out/built") as committed"
+  exit 0
+fi
+if [ "$status" = 3 ] || [ -z "${IMAGE_REFRESH:-}" ]; then
+  echo "image: could not be built as committed (exit $status)" >&2
+  exit 1
+fi
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/mcp-code-bridge
+lock=$cache/refreshed/base.$(dpkg --print-architecture).json
+mkdir -p "$(dirname "$lock")"
+cat >&2 <<'TEXT'
+
+****************************************************************************************************************
+* The committed image cannot be built here: a pinned package is gone from every source. Going on with a lock    *
+* refreshed from this machine's own Debian mirror (checked by apt's signatures). The image that this gives is   *
+* NOT the one whose digest is committed.                                                                        *
+****************************************************************************************************************
+
+TEXT
+"$program" lock --out "$lock"
+"$program" build --lock "$lock" --out "$out" >"$out/built"
+echo "$lock" >"$out/lock"
+echo "image: $(tail -n 1 "$out/built"), NOT as committed, from the refreshed lock $lock" >&2

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Run in the virtual machine, by its ordinary user, in the folder with the files: `inside.sh [LOCK]`.
+set -euo pipefail
+echo "vm: $(. /etc/os-release; echo "$PRETTY_NAME"), $(podman info --format '{{.Version.Version}}, cgroup {{.Host.CgroupsVersion}}, {{.Host.OCIRuntime.Name}}, rootless {{.Host.Security.Rootless}}') as $(id -un)"
+systemctl --user start podman.socket
+export CI=true RUST_BACKTRACE=0 TEST_TIME_FACTOR=6 TEST_ENGINE_EXCLUSIVE=1 TEST_ENGINES_PARTIAL=1
+export TEST_ENGINE_PODMAN_ROOTLESS=unix://$XDG_RUNTIME_DIR/podman/podman.sock TEST_BRIDGE=$PWD/mcp-code-bridge TEST_IMAGE_ARCHIVE=$PWD/guest.tar
+if [ -n "${1:-}" ]; then export TEST_IMAGE_LOCK=$PWD/$1; fi
+mapfile -t tests <tests.txt
+./integration --test-threads 1 --exact "${tests[@]}"
