@@ -11,7 +11,11 @@ impl Answer {
     #[must_use]
     pub fn text(&self) -> String {
         let blocks = self.0["content"].as_array().cloned().unwrap_or_default();
-        blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+        blocks
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// A field of the structured content; null where there is none.
@@ -64,7 +68,11 @@ impl Answer {
     /// With the whole answer, on anything but success.
     #[track_caller]
     pub fn succeeded(&self) -> &str {
-        assert!(self.status() == "success" && self.0["isError"] != Value::Bool(true), "no success: {:#}", self.0);
+        assert!(
+            self.status() == "success" && self.0["isError"] != Value::Bool(true),
+            "no success: {:#}",
+            self.0
+        );
         self.stdout()
     }
 
@@ -75,8 +83,17 @@ impl Answer {
     #[track_caller]
     pub fn failed(&self, status: &str, telling: &str) -> &Self {
         assert_eq!(self.status(), status, "status of {:#}", self.0);
-        assert_eq!(self.0["isError"], Value::Bool(true), "isError of {:#}", self.0);
-        assert!(self.text().contains(telling), "{telling:?} is not told in: {}", self.text());
+        assert_eq!(
+            self.0["isError"],
+            Value::Bool(true),
+            "isError of {:#}",
+            self.0
+        );
+        assert!(
+            self.text().contains(telling),
+            "{telling:?} is not told in: {}",
+            self.text()
+        );
         self
     }
 }

@@ -30,10 +30,18 @@ impl<'a> Builder<'a> {
     #[must_use]
     pub fn new(engine: Option<&'a EngineUnderTest>) -> Self {
         let home = Home::new(engine.and_then(|engine| engine.user));
-        let mut builder = Self { engine, variables: Vec::new(), home, arguments: Vec::new() };
+        let mut builder = Self {
+            engine,
+            variables: Vec::new(),
+            home,
+            arguments: Vec::new(),
+        };
         if let Some(engine) = engine {
             builder.variables.extend(engine.environment());
-            builder = builder.variable("MCP_BRIDGE_IMAGE_ARCHIVE", image_archive().display().to_string());
+            builder = builder.variable(
+                "MCP_BRIDGE_IMAGE_ARCHIVE",
+                image_archive().display().to_string(),
+            );
             if !engine.enforces_limits() {
                 builder = builder.variable("MCP_BRIDGE_ALLOW_UNENFORCED", "memory,pids");
             }
@@ -87,11 +95,25 @@ impl<'a> Builder<'a> {
     pub fn spawn(self) -> Bridge {
         let engine_kept = self.engine.is_some();
         let (mut command, home) = self.command();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the bridge can be started; `cargo build --workspace` builds it");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .expect("the bridge can be started; `cargo build --workspace` builds it");
         let lines = read_lines(child.stdout.take().expect("its standard output is a pipe"));
         let stderr = collect(child.stderr.take().expect("its standard error is a pipe"));
-        Bridge { stdin: child.stdin.take(), child, lines, stderr, home, next_id: 1, notifications: Vec::new(), engine_kept }
+        Bridge {
+            stdin: child.stdin.take(),
+            child,
+            lines,
+            stderr,
+            home,
+            next_id: 1,
+            notifications: Vec::new(),
+            engine_kept,
+        }
     }
 
     /// Starts it and goes through the handshake of the 2025 protocol.
@@ -125,12 +147,19 @@ pub fn binary() -> PathBuf {
     let path = env::var_os("TEST_BRIDGE").map_or_else(
         || {
             let test = env::current_exe().expect("a running test has a path");
-            let folder = test.parent().and_then(Path::parent).expect("tests are run from target/PROFILE/deps");
+            let folder = test
+                .parent()
+                .and_then(Path::parent)
+                .expect("tests are run from target/PROFILE/deps");
             folder.join("mcp-code-bridge")
         },
         PathBuf::from,
     );
-    assert!(path.exists(), "no bridge at {}; `cargo build --workspace` builds it", path.display());
+    assert!(
+        path.exists(),
+        "no bridge at {}; `cargo build --workspace` builds it",
+        path.display()
+    );
     path
 }
 
@@ -153,7 +182,10 @@ fn collect(mut output: impl Read + Send + 'static) -> Arc<Mutex<Vec<u8>>> {
     std::thread::spawn(move || {
         let mut buffer = [0; 8192];
         while let Ok(count @ 1..) = output.read(&mut buffer) {
-            shared.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&buffer[..count]);
+            shared
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend_from_slice(&buffer[..count]);
         }
     });
     collected
@@ -181,7 +213,8 @@ impl Bridge {
     /// All it has written to standard error so far.
     #[must_use]
     pub fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.stderr.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.stderr.lock().unwrap_or_else(PoisonError::into_inner))
+            .into_owned()
     }
 
     /// Writes raw bytes to its standard input.
@@ -190,7 +223,10 @@ impl Bridge {
     /// When it does not take them.
     pub fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("its standard input is open");
-        stdin.write_all(bytes).and_then(|()| stdin.flush()).expect("the bridge reads its standard input");
+        stdin
+            .write_all(bytes)
+            .and_then(|()| stdin.flush())
+            .expect("the bridge reads its standard input");
     }
 
     /// Sends one message.
@@ -214,13 +250,18 @@ impl Bridge {
     pub fn message(&mut self, within: Duration) -> Value {
         match self.lines.recv_timeout(within) {
             Ok(line) => {
-                let message: Value = serde_json::from_str(&line)
-                    .unwrap_or_else(|error| panic!("standard output carries protocol only, not {line:?} ({error})"));
+                let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
+                    panic!("standard output carries protocol only, not {line:?} ({error})")
+                });
                 assert_eq!(message["jsonrpc"], "2.0", "a JSON-RPC message: {line:.300}");
                 message
             }
-            Err(RecvTimeoutError::Timeout) => panic!("no message within {within:?}; stderr:\n{}", self.stderr()),
-            Err(RecvTimeoutError::Disconnected) => panic!("the bridge closed its output; stderr:\n{}", self.stderr()),
+            Err(RecvTimeoutError::Timeout) => {
+                panic!("no message within {within:?}; stderr:\n{}", self.stderr())
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                panic!("the bridge closed its output; stderr:\n{}", self.stderr())
+            }
         }
     }
 
@@ -248,7 +289,11 @@ impl Bridge {
     pub fn request(&mut self, method: &str, parameters: &Value) -> Value {
         let id = self.ask(method, parameters);
         let mut response = self.response(id, limit(40));
-        assert!(response.get("error").is_none(), "{method} failed: {:#}", response["error"]);
+        assert!(
+            response.get("error").is_none(),
+            "{method} failed: {:#}",
+            response["error"]
+        );
         response["result"].take()
     }
 
@@ -264,7 +309,10 @@ impl Bridge {
 
     /// Sends a call of `run_python` with these arguments; returns the request's ID.
     pub fn ask_run(&mut self, arguments: &Value) -> u64 {
-        self.ask("tools/call", &json!({"name": "run_python", "arguments": arguments}))
+        self.ask(
+            "tools/call",
+            &json!({"name": "run_python", "arguments": arguments}),
+        )
     }
 
     /// The answer to a call sent before.
@@ -274,7 +322,11 @@ impl Bridge {
     #[track_caller]
     pub fn answer(&mut self, id: u64, within: Duration) -> Answer {
         let mut response = self.response(id, within);
-        assert!(response.get("error").is_none(), "the call failed as a request: {:#}", response["error"]);
+        assert!(
+            response.get("error").is_none(),
+            "the call failed as a request: {:#}",
+            response["error"]
+        );
         Answer(response["result"].take())
     }
 
@@ -300,9 +352,12 @@ impl Bridge {
         let marker = format!("b{:x}-{:x}", self.pid(), self.next_id);
         let code = arguments["code"].as_str().unwrap_or_default();
         let mut arguments = arguments.clone();
-        arguments["code"] = format!("open('/proc/self/comm', 'w').write('{marker}')\n{code}").into();
+        arguments["code"] =
+            format!("open('/proc/self/comm', 'w').write('{marker}')\n{code}").into();
         let id = self.ask_run(&arguments);
-        until(limit(40), "the code to begin", || process::named(&marker).map(drop));
+        until(limit(40), "the code to begin", || {
+            process::named(&marker).map(drop)
+        });
         id
     }
 
@@ -321,7 +376,9 @@ impl Bridge {
     /// # Panics
     /// When it does not come in time.
     pub fn wait(&mut self, within: Duration) -> ExitStatus {
-        until(within, "the bridge to end", || self.child.try_wait().expect("a child can be waited for"))
+        until(within, "the bridge to end", || {
+            self.child.try_wait().expect("a child can be waited for")
+        })
     }
 
     /// Closes its input as a client does that is done, and asserts that it ends, cleanly and soon.
@@ -332,7 +389,11 @@ impl Bridge {
     pub fn finish(mut self) {
         self.close_input();
         let status = self.wait(limit(5));
-        assert!(status.success(), "the bridge ended with {status}; stderr:\n{}", self.stderr());
+        assert!(
+            status.success(),
+            "the bridge ended with {status}; stderr:\n{}",
+            self.stderr()
+        );
     }
 }
 

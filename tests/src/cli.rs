@@ -26,7 +26,11 @@ pub struct Ran {
 #[must_use]
 pub fn run(builder: Builder<'_>, arguments: &[&str], input: &[u8]) -> Ran {
     let (mut command, _home) = builder.command();
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the bridge can be started");
     let mut stdin = child.stdin.take().expect("its standard input is a pipe");
     let input = input.to_vec();
@@ -36,9 +40,16 @@ pub fn run(builder: Builder<'_>, arguments: &[&str], input: &[u8]) -> Ran {
     let stdout = reader(child.stdout.take().expect("its standard output is a pipe"));
     let stderr = reader(child.stderr.take().expect("its standard error is a pipe"));
     let pid = child.id();
-    let status = until(limit(60), "the command to end", || child.try_wait().expect("a child can be waited for"));
+    let status = until(limit(60), "the command to end", || {
+        child.try_wait().expect("a child can be waited for")
+    });
     let _ = writer.join();
-    Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr), pid }
+    Ran {
+        code: status.code(),
+        stdout: text(stdout),
+        stderr: text(stderr),
+        pid,
+    }
 }
 
 fn reader(mut output: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bollard::Docker;
-use bollard::query_parameters::{ImportImageOptions, ListContainersOptionsBuilder, RemoveImageOptions};
+use bollard::query_parameters::{
+    ImportImageOptions, ListContainersOptionsBuilder, RemoveImageOptions,
+};
 use futures_util::StreamExt;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -41,7 +43,10 @@ impl Kind {
     }
 
     fn variable(self) -> String {
-        format!("TEST_ENGINE_{}", self.name().to_uppercase().replace('-', "_"))
+        format!(
+            "TEST_ENGINE_{}",
+            self.name().to_uppercase().replace('-', "_")
+        )
     }
 }
 
@@ -107,13 +112,24 @@ impl EngineUnderTest {
             shared.remove_image();
             return Some(shared);
         }
-        let own = tempfile::Builder::new().prefix("mcb.").tempdir().expect("a temporary folder can be made");
+        let own = tempfile::Builder::new()
+            .prefix("mcb.")
+            .tempdir()
+            .expect("a temporary folder can be made");
         open_to_all(own.path());
         let folder = own.path().join("e");
-        let status = script(kind).arg("start").arg(&folder).status().expect("the engine's script can be run");
+        let status = script(kind)
+            .arg("start")
+            .arg(&folder)
+            .status()
+            .expect("the engine's script can be run");
         assert!(status.success(), "a private {} did not start", kind.name());
-        let written = std::fs::read_to_string(folder.join("env")).expect("the script wrote where the engine answers");
-        let address = written.lines().find_map(|line| line.strip_prefix("TEST_ENGINE=")).expect("an address is in it");
+        let written = std::fs::read_to_string(folder.join("env"))
+            .expect("the script wrote where the engine answers");
+        let address = written
+            .lines()
+            .find_map(|line| line.strip_prefix("TEST_ENGINE="))
+            .expect("an address is in it");
         Some(Self::at(kind, address.to_owned(), Some(folder), Some(own)))
     }
 
@@ -127,10 +143,23 @@ impl EngineUnderTest {
             User::named(ROOTLESS_USER).expect("engines/podman-rootless.sh made the user it runs as")
         });
         let client = runtime.block_on(async {
-            let client = Docker::connect_with_host(&address).expect("an engine's address can be parsed");
-            client.negotiate_version().await.expect("the engine answers")
+            let client =
+                Docker::connect_with_host(&address).expect("an engine's address can be parsed");
+            client
+                .negotiate_version()
+                .await
+                .expect("the engine answers")
         });
-        Self { kind, address, folder, user, client, runtime, own, test: None }
+        Self {
+            kind,
+            address,
+            folder,
+            user,
+            client,
+            runtime,
+            own,
+            test: None,
+        }
     }
 
     /// Runs something asynchronous to its end.
@@ -154,13 +183,20 @@ impl EngineUnderTest {
             .env("DOCKER_HOST", &self.address)
             .status()
             .expect("a test can be run again");
-        assert!(status.success(), "it failed in the process with DOCKER_HOST");
+        assert!(
+            status.success(),
+            "it failed in the process with DOCKER_HOST"
+        );
     }
 
     /// The environment that leads a bridge to this engine.
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
-        let host = if self.kind == Kind::Docker { "DOCKER_HOST" } else { "CONTAINER_HOST" };
+        let host = if self.kind == Kind::Docker {
+            "DOCKER_HOST"
+        } else {
+            "CONTAINER_HOST"
+        };
         vec![(host.to_owned(), self.address.clone())]
     }
 
@@ -176,10 +212,17 @@ impl EngineUnderTest {
     /// Where its folder is not known.
     #[must_use]
     pub fn service_pid(&self) -> u32 {
-        let folder = self.folder.as_ref().expect("the engine was started by a script");
-        let written = std::fs::read_to_string(folder.join("env")).expect("the script wrote the engine's process");
-        let pid = written.lines().find_map(|line| line.strip_prefix("TEST_ENGINE_PID="));
-        pid.and_then(|pid| pid.parse().ok()).expect("a process ID is in it")
+        let folder = self
+            .folder
+            .as_ref()
+            .expect("the engine was started by a script");
+        let written = std::fs::read_to_string(folder.join("env"))
+            .expect("the script wrote the engine's process");
+        let pid = written
+            .lines()
+            .find_map(|line| line.strip_prefix("TEST_ENGINE_PID="));
+        pid.and_then(|pid| pid.parse().ok())
+            .expect("a process ID is in it")
     }
 
     /// Loads the image under test unless it is there. Several tests may do so at once; a load is idempotent.
@@ -189,7 +232,10 @@ impl EngineUnderTest {
     pub fn ensure_image(&self) {
         if !self.has_image() {
             self.load(&image_archive());
-            assert!(self.has_image(), "the archive holds another image than the digests say");
+            assert!(
+                self.has_image(),
+                "the archive holds another image than the digests say"
+            );
         }
     }
 
@@ -197,7 +243,9 @@ impl EngineUnderTest {
     #[must_use]
     pub fn has_image(&self) -> bool {
         let digests = image_digests();
-        [&digests.config, &digests.manifest].into_iter().any(|id| self.block(self.client.inspect_image(id)).is_ok())
+        [&digests.config, &digests.manifest]
+            .into_iter()
+            .any(|id| self.block(self.client.inspect_image(id)).is_ok())
     }
 
     /// Loads any archive.
@@ -206,9 +254,13 @@ impl EngineUnderTest {
     /// When the engine refuses it.
     pub fn load(&self, archive: &Path) {
         self.block(async {
-            let file = tokio::fs::File::open(archive).await.expect("the archive can be opened");
-            let pieces = tokio_util::io::ReaderStream::with_capacity(file, 1 << 18).map(|piece| piece.unwrap_or_default());
-            let mut answers = self.client.import_image_stream(ImportImageOptions::default(), pieces, None);
+            let file = tokio::fs::File::open(archive)
+                .await
+                .expect("the archive can be opened");
+            let pieces = tokio_util::io::ReaderStream::with_capacity(file, 1 << 18);
+            let mut answers =
+                self.client
+                    .import_image_stream(ImportImageOptions::default(), pieces, None);
             while let Some(answer) = answers.next().await {
                 answer.expect("the engine loads the archive");
             }
@@ -219,7 +271,10 @@ impl EngineUnderTest {
     pub fn remove_image(&self) {
         let digests = image_digests();
         for id in [&digests.config, &digests.manifest] {
-            let options = RemoveImageOptions { force: true, ..Default::default() };
+            let options = RemoveImageOptions {
+                force: true,
+                ..Default::default()
+            };
             let _ = self.block(self.client.remove_image(id, Some(options), None));
         }
     }
@@ -231,9 +286,16 @@ impl EngineUnderTest {
     #[must_use]
     pub fn containers(&self, label: &str) -> Vec<String> {
         let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
-        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-        let list = self.block(self.client.list_containers(Some(options))).expect("the engine lists containers");
-        list.into_iter().filter_map(|container| container.id).collect()
+        let options = ListContainersOptionsBuilder::new()
+            .all(true)
+            .filters(&filters)
+            .build();
+        let list = self
+            .block(self.client.list_containers(Some(options)))
+            .expect("the engine lists containers");
+        list.into_iter()
+            .filter_map(|container| container.id)
+            .collect()
     }
 
     /// Containers that a bridge with this process ID owns.
@@ -244,13 +306,17 @@ impl EngineUnderTest {
 
     /// Asserts that a bridge that has ended leaves no container within 5 s.
     pub fn assert_nothing_left_of(&self, bridge: u32) {
-        until(limit(5), "the bridge's containers to be gone", || self.containers_of(bridge).is_empty().then_some(()));
+        until(limit(5), "the bridge's containers to be gone", || {
+            self.containers_of(bridge).is_empty().then_some(())
+        });
     }
 }
 
 impl Drop for EngineUnderTest {
     fn drop(&mut self) {
-        if self.own.is_some() && let Some(folder) = &self.folder {
+        if self.own.is_some()
+            && let Some(folder) = &self.folder
+        {
             let _ = script(self.kind).arg("stop").arg(folder).status();
         }
     }
@@ -262,7 +328,8 @@ fn script(kind: Kind) -> Command {
 
 fn open_to_all(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o711)).expect("its mode can be set");
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o711))
+        .expect("its mode can be set");
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
@@ -282,10 +349,17 @@ fn is_root() -> bool {
 #[must_use]
 pub fn image_archive() -> PathBuf {
     let path = env::var_os("TEST_IMAGE_ARCHIVE").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(".cache/image/guest-base-{}.tar", architecture())),
+        || {
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(format!(".cache/image/guest-base-{}.tar", architecture()))
+        },
         PathBuf::from,
     );
-    assert!(path.exists(), "no guest image at {}; `make image` builds it", path.display());
+    assert!(
+        path.exists(),
+        "no guest image at {}; `make image` builds it",
+        path.display()
+    );
     path
 }
 
@@ -296,19 +370,28 @@ pub fn image_archive() -> PathBuf {
 #[must_use]
 pub fn image_digests() -> guest_image::Digests {
     match image_lock() {
-        Some(lock) => guest_image::Digests::read(&lock).expect("the digests beside the lock can be read"),
-        None => guest_image::committed("base", architecture()).expect("digests are committed for this architecture"),
+        Some(lock) => {
+            guest_image::Digests::read(&lock).expect("the digests beside the lock can be read")
+        }
+        None => guest_image::committed("base", architecture())
+            .expect("digests are committed for this architecture"),
     }
 }
 
 /// A lock used instead of the one built in.
 #[must_use]
 pub fn image_lock() -> Option<PathBuf> {
-    env::var_os("TEST_IMAGE_LOCK").filter(|path| !path.is_empty()).map(PathBuf::from)
+    env::var_os("TEST_IMAGE_LOCK")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
 }
 
 /// This machine's architecture in Debian's words.
 #[must_use]
 pub fn architecture() -> &'static str {
-    if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" }
+    if cfg!(target_arch = "aarch64") {
+        "arm64"
+    } else {
+        "amd64"
+    }
 }

@@ -27,9 +27,14 @@ impl User {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let passwd = fs::read_to_string("/etc/passwd").ok()?;
-        let line = passwd.lines().find(|line| line.split(':').next() == Some(name))?;
+        let line = passwd
+            .lines()
+            .find(|line| line.split(':').next() == Some(name))?;
         let mut fields = line.split(':').skip(2);
-        Some(Self { uid: fields.next()?.parse().ok()?, gid: fields.next()?.parse().ok()? })
+        Some(Self {
+            uid: fields.next()?.parse().ok()?,
+            gid: fields.next()?.parse().ok()?,
+        })
     }
 }
 
@@ -40,7 +45,10 @@ impl Home {
     /// When it cannot be made.
     #[must_use]
     pub fn new(owner: Option<User>) -> Self {
-        let folder = tempfile::Builder::new().prefix("mcb-home.").tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::Builder::new()
+            .prefix("mcb-home.")
+            .tempdir()
+            .expect("a temporary folder can be made");
         let home = Self { folder, owner };
         for name in ["", "home", "state", "config", "cache", "run", "tmp"] {
             home.make(name);

@@ -40,14 +40,19 @@ pub fn named(name: &str) -> Option<u32> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|pid| alive(*pid))
-        .find(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim_end() == name))
+        .find(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|found| found.trim_end() == name)
+        })
 }
 
 /// Living processes that have `text` in their environment or command line, as `pid: command line`.
 #[must_use]
 pub fn marked_with(text: &str) -> Vec<String> {
     let own = std::process::id();
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
@@ -56,16 +61,26 @@ pub fn marked_with(text: &str) -> Vec<String> {
             let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
             let command = read("cmdline");
             let found = contains(&read("environ"), text) || contains(&command, text);
-            found.then(|| format!("{pid}: {}", String::from_utf8_lossy(&command).replace('\0', " ")))
+            found.then(|| {
+                format!(
+                    "{pid}: {}",
+                    String::from_utf8_lossy(&command).replace('\0', " ")
+                )
+            })
         })
         .collect()
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
 }
 
 /// Sends a signal by number to one process. It may be gone already.
 pub fn signal(pid: u32, number: i32) {
-    let _ = std::process::Command::new("kill").arg(format!("-{number}")).arg(pid.to_string()).status();
+    let _ = std::process::Command::new("kill")
+        .arg(format!("-{number}"))
+        .arg(pid.to_string())
+        .status();
 }

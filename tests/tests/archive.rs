@@ -23,7 +23,10 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 impl Archive {
     pub(crate) fn read(path: &Path) -> Self {
         let mut files = BTreeMap::new();
-        for entry in tar::Archive::new(File::open(path).unwrap()).entries().unwrap() {
+        for entry in tar::Archive::new(File::open(path).unwrap())
+            .entries()
+            .unwrap()
+        {
             let mut entry = entry.unwrap();
             if entry.header().entry_type().is_file() {
                 let mut content = Vec::new();
@@ -40,7 +43,9 @@ impl Archive {
             let mut header = tar::Header::new_ustar();
             header.set_size(content.len() as u64);
             header.set_mode(0o644);
-            builder.append_data(&mut header, name, content.as_slice()).unwrap();
+            builder
+                .append_data(&mut header, name, content.as_slice())
+                .unwrap();
         }
         builder.finish().unwrap();
     }
@@ -62,10 +67,14 @@ impl Archive {
         self.0.remove(&old);
         self.0.insert(format!("blobs/sha256/{digest}"), bytes);
         list[0]["Config"] = format!("blobs/sha256/{digest}").into();
-        self.0.insert("manifest.json".to_owned(), list.to_string().into_bytes());
+        self.0
+            .insert("manifest.json".to_owned(), list.to_string().into_bytes());
 
         let mut index = self.json("index.json");
-        let old = index["manifests"][0]["digest"].as_str().unwrap().replace("sha256:", "blobs/sha256/");
+        let old = index["manifests"][0]["digest"]
+            .as_str()
+            .unwrap()
+            .replace("sha256:", "blobs/sha256/");
         let mut manifest = self.json(&old);
         self.0.remove(&old);
         manifest["config"]["digest"] = format!("sha256:{digest}").into();
@@ -74,9 +83,14 @@ impl Archive {
         let manifest_digest = sha256(&bytes);
         index["manifests"][0]["digest"] = format!("sha256:{manifest_digest}").into();
         index["manifests"][0]["size"] = bytes.len().into();
-        self.0.insert(format!("blobs/sha256/{manifest_digest}"), bytes);
-        self.0.insert("index.json".to_owned(), index.to_string().into_bytes());
-        (format!("sha256:{manifest_digest}"), format!("sha256:{digest}"))
+        self.0
+            .insert(format!("blobs/sha256/{manifest_digest}"), bytes);
+        self.0
+            .insert("index.json".to_owned(), index.to_string().into_bytes());
+        (
+            format!("sha256:{manifest_digest}"),
+            format!("sha256:{digest}"),
+        )
     }
 
     /// Flips one bit of text in the last layer and leaves all sums as they are.
@@ -86,7 +100,10 @@ impl Archive {
         let layer = layers.last().unwrap().as_str().unwrap();
         let bytes = self.0.get_mut(layer).unwrap();
         let needle = b"execution_done";
-        let place = bytes.windows(needle.len()).position(|window| window == needle).expect("the runtime's source is in the layer");
+        let place = bytes
+            .windows(needle.len())
+            .position(|window| window == needle)
+            .expect("the runtime's source is in the layer");
         bytes[place] ^= 1;
     }
 }

@@ -13,37 +13,81 @@ fn run_speaks_in_exit_codes(engine: &EngineUnderTest) {
     for (arguments, input, code, stdout) in [
         (vec!["run", "-c", "print('hello')"], "", 0, "hello\n"),
         (vec!["run", "-"], "print('from stdin')", 0, "from stdin\n"),
-        (vec!["run", "-c", "print('so far')\nraise ValueError(3)"], "", 1, "so far\n"),
+        (
+            vec!["run", "-c", "print('so far')\nraise ValueError(3)"],
+            "",
+            1,
+            "so far\n",
+        ),
         (vec!["run", "-c", "import sys; sys.exit(5)"], "", 1, ""),
-        (vec!["run", "--timeout", "1", "-c", "while True: pass"], "", 124, ""),
+        (
+            vec!["run", "--timeout", "1", "-c", "while True: pass"],
+            "",
+            124,
+            "",
+        ),
     ] {
         let ran = run(Builder::new(Some(engine)), &arguments, input.as_bytes());
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), stdout), "{arguments:?}: {}", ran.stderr);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(code), stdout),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
         engine.assert_nothing_left_of(ran.pid);
     }
 }
 
 fn run_keeps_the_streams_apart(engine: &EngineUnderTest) {
     let builder = Builder::new(Some(engine));
-    let file = builder.home().write("home/program.py", "import sys\nprint('out')\nprint('err', file=sys.stderr)\n1 / 0\n");
+    let file = builder.home().write(
+        "home/program.py",
+        "import sys\nprint('out')\nprint('err', file=sys.stderr)\n1 / 0\n",
+    );
     let ran = run(builder, &["run", &file.display().to_string()], b"");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "out\n"));
-    assert!(ran.stderr.starts_with("err\n") && ran.stderr.contains("ZeroDivisionError"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("err\n") && ran.stderr.contains("ZeroDivisionError"),
+        "{}",
+        ran.stderr
+    );
 
-    let ran = run(Builder::new(Some(engine)), &["run", "--json", "-c", "print('x')\n6 * 7"], b"");
+    let ran = run(
+        Builder::new(Some(engine)),
+        &["run", "--json", "-c", "print('x')\n6 * 7"],
+        b"",
+    );
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((told["status"].as_str(), told["stdout"].as_str(), told["result"].as_str()), (Some("success"), Some("x\n"), Some("42")));
+    assert_eq!(
+        (
+            told["status"].as_str(),
+            told["stdout"].as_str(),
+            told["result"].as_str()
+        ),
+        (Some("success"), Some("x\n"), Some("42"))
+    );
 }
 
 fn doctor_finds_nothing_wrong(engine: &EngineUnderTest) {
     let ran = run(Builder::new(Some(engine)), &["doctor", "--json"], b"");
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr));
+    let told: Value = serde_json::from_str(&ran.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr));
     assert_eq!(ran.code, Some(0), "{told:#}\n{}", ran.stderr);
-    let checks = told["checks"].as_array().or_else(|| told.as_array()).unwrap();
+    let checks = told["checks"]
+        .as_array()
+        .or_else(|| told.as_array())
+        .unwrap();
     for check in checks {
-        assert!(check["code"].is_string(), "each check has a stable code: {check:#}");
+        assert!(
+            check["code"].is_string(),
+            "each check has a stable code: {check:#}"
+        );
     }
-    assert!(ran.stdout.contains(engine.kind.name().split('-').next().unwrap()), "the engine is named: {told:#}");
+    assert!(
+        ran.stdout
+            .contains(engine.kind.name().split('-').next().unwrap()),
+        "the engine is named: {told:#}"
+    );
 }
 
 #[test]
@@ -54,7 +98,11 @@ fn doctor_says_what_is_missing() {
     assert!(told.to_string().contains("E0"), "{told:#}");
     let ran = run(no_engine(), &["doctor"], b"");
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stdout.contains("engine") && ran.stdout.contains("E0"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("engine") && ran.stdout.contains("E0"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
@@ -77,8 +125,17 @@ fn wrong_usage_is_2() {
         vec!["--no-such-flag"],
     ] {
         let ran = run(no_engine(), &arguments, b"");
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{arguments:?}: {}", ran.stderr);
-        assert!(!ran.stderr.contains("panicked") && !ran.stderr.is_empty(), "{arguments:?}: {}", ran.stderr);
+        assert_eq!(
+            (ran.code, ran.stdout.as_str()),
+            (Some(2), ""),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(
+            !ran.stderr.contains("panicked") && !ran.stderr.is_empty(),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
     }
 }
 
@@ -96,8 +153,17 @@ fn bad_settings_name_the_variable_and_what_is_accepted() {
     ] {
         for arguments in [vec![], vec!["run", "-c", "1"]] {
             let ran = run(no_engine().variable(variable, value), &arguments, b"");
-            assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{variable}={value}: {}", ran.stderr);
-            assert!(ran.stderr.contains(variable) && ran.stderr.contains(value), "{}", ran.stderr);
+            assert_eq!(
+                (ran.code, ran.stdout.as_str()),
+                (Some(2), ""),
+                "{variable}={value}: {}",
+                ran.stderr
+            );
+            assert!(
+                ran.stderr.contains(variable) && ran.stderr.contains(value),
+                "{}",
+                ran.stderr
+            );
             assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
         }
     }
@@ -105,9 +171,16 @@ fn bad_settings_name_the_variable_and_what_is_accepted() {
 
 #[test]
 fn image_digest_prints_the_committed_manifest() {
-    let ran = run(no_engine().variable("MCP_BRIDGE_IMAGE_LOCK", ""), &["image", "digest"], b"");
+    let ran = run(
+        no_engine().variable("MCP_BRIDGE_IMAGE_LOCK", ""),
+        &["image", "digest"],
+        b"",
+    );
     let committed = guest_image::committed("base", engine::architecture()).unwrap();
-    assert_eq!((ran.code, ran.stdout), (Some(0), format!("{}\n", committed.manifest)));
+    assert_eq!(
+        (ran.code, ran.stdout),
+        (Some(0), format!("{}\n", committed.manifest))
+    );
 }
 
 #[test]
@@ -120,10 +193,25 @@ fn help_and_version_go_to_stdout() {
 }
 
 fn image_commands_load_and_verify(engine: &EngineUnderTest) {
-    for arguments in [vec!["image", "load"], vec!["image", "verify"], vec!["image", "verify", "--deep"]] {
+    for arguments in [
+        vec!["image", "load"],
+        vec!["image", "verify"],
+        vec!["image", "verify", "--deep"],
+    ] {
         let ran = run(Builder::new(Some(engine)), &arguments, b"");
-        assert_eq!(ran.code, Some(0), "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(
+            ran.code,
+            Some(0),
+            "{arguments:?}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
     }
 }
 
-each_engine!(run_speaks_in_exit_codes, run_keeps_the_streams_apart, doctor_finds_nothing_wrong, image_commands_load_and_verify);
+each_engine!(
+    run_speaks_in_exit_codes,
+    run_keeps_the_streams_apart,
+    doctor_finds_nothing_wrong,
+    image_commands_load_and_verify
+);

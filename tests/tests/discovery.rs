@@ -10,7 +10,9 @@ use crate::archive::sha256;
 
 /// A bridge for an engine whose address it is not told.
 fn untold(engine: &EngineUnderTest) -> Builder<'_> {
-    Builder::new(Some(engine)).variable("DOCKER_HOST", "").variable("CONTAINER_HOST", "")
+    Builder::new(Some(engine))
+        .variable("DOCKER_HOST", "")
+        .variable("CONTAINER_HOST", "")
 }
 
 fn socket(engine: &EngineUnderTest) -> &str {
@@ -23,7 +25,11 @@ fn podmans_socket_of_the_user(engine: &EngineUnderTest) {
     }
     let builder = untold(engine);
     builder.home().write("run/podman/.keep", "");
-    symlink(socket(engine), builder.home().join("run/podman/podman.sock")).unwrap();
+    symlink(
+        socket(engine),
+        builder.home().join("run/podman/podman.sock"),
+    )
+    .unwrap();
     let mut bridge = builder.start();
     assert_eq!(bridge.run("print('found')").succeeded(), "found\n");
     bridge.finish();
@@ -35,9 +41,15 @@ fn dockers_current_context(engine: &EngineUnderTest) {
     }
     let builder = untold(engine);
     let home = builder.home();
-    home.write("home/.docker/config.json", json!({"currentContext": "mine"}).to_string());
+    home.write(
+        "home/.docker/config.json",
+        json!({"currentContext": "mine"}).to_string(),
+    );
     let meta = json!({"Name": "mine", "Metadata": {}, "Endpoints": {"docker": {"Host": engine.address, "SkipTLSVerify": false}}});
-    home.write(&format!("home/.docker/contexts/meta/{}/meta.json", sha256(b"mine")), meta.to_string());
+    home.write(
+        &format!("home/.docker/contexts/meta/{}/meta.json", sha256(b"mine")),
+        meta.to_string(),
+    );
     let mut bridge = builder.start();
     assert_eq!(bridge.run("print('found')").succeeded(), "found\n");
     bridge.finish();
@@ -49,10 +61,17 @@ fn heavy_podman_is_started_and_ended(engine: &EngineUnderTest) {
         return;
     }
     let mark = format!("service-{}", std::process::id());
-    let mut builder = untold(engine).variable("MCP_BRIDGE_RUNTIME", "podman").variable("TEST_MARK", &mark);
+    let mut builder = untold(engine)
+        .variable("MCP_BRIDGE_RUNTIME", "podman")
+        .variable("TEST_MARK", &mark);
     if let Some(folder) = &engine.folder {
         // The store and the settings that podman's command line needs on this machine.
-        for (variable, name) in [("CONTAINERS_CONF", "containers.conf"), ("CONTAINERS_STORAGE_CONF", "storage.conf"), ("XDG_RUNTIME_DIR", "xdg"), ("HOME", "home")] {
+        for (variable, name) in [
+            ("CONTAINERS_CONF", "containers.conf"),
+            ("CONTAINERS_STORAGE_CONF", "storage.conf"),
+            ("XDG_RUNTIME_DIR", "xdg"),
+            ("HOME", "home"),
+        ] {
             builder = builder.variable(variable, folder.join(name).display().to_string());
         }
     }
@@ -60,9 +79,15 @@ fn heavy_podman_is_started_and_ended(engine: &EngineUnderTest) {
     let id = bridge.ask_run(&json!({"code": "print('started')", "timeout": 100}));
     assert_eq!(bridge.answer(id, limit(100)).succeeded(), "started\n");
     let service = |process: &String| process.contains("system service");
-    assert!(process::marked_with(&mark).iter().any(service), "podman's service runs: {:?}", process::marked_with(&mark));
+    assert!(
+        process::marked_with(&mark).iter().any(service),
+        "podman's service runs: {:?}",
+        process::marked_with(&mark)
+    );
     bridge.finish();
-    until(limit(5), "the service to be ended", || (!process::marked_with(&mark).iter().any(service)).then_some(()));
+    until(limit(5), "the service to be ended", || {
+        (!process::marked_with(&mark).iter().any(service)).then_some(())
+    });
 }
 
 #[test]
@@ -80,4 +105,8 @@ fn what_was_tried_is_named() {
     bridge.finish();
 }
 
-each_engine!(podmans_socket_of_the_user, dockers_current_context, heavy_podman_is_started_and_ended);
+each_engine!(
+    podmans_socket_of_the_user,
+    dockers_current_context,
+    heavy_podman_is_started_and_ended
+);

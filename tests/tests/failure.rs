@@ -19,19 +19,29 @@ const SIGTERM: i32 = 15;
 
 /// A mark that everything a bridge starts inherits with its environment, unless it is cleaned.
 fn marked(builder: Builder<'_>) -> (Builder<'_>, String) {
-    let mark = format!("mark-{}-{:?}", std::process::id(), Instant::now()).replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
+    let mark = format!("mark-{}-{:?}", std::process::id(), Instant::now())
+        .replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
     (builder.variable("TEST_MARK", &mark), mark)
 }
 
 fn assert_no_process(mark: &str) {
-    until(limit(5), &format!("every process with {mark} to be gone"), || process::marked_with(mark).is_empty().then_some(()));
+    until(
+        limit(5),
+        &format!("every process with {mark} to be gone"),
+        || process::marked_with(mark).is_empty().then_some(()),
+    );
 }
 
+/// Brings a fresh bridge into a state.
+type Prepare = fn(&mut Bridge);
+
 /// States in which a bridge can die, by what it is asked before. Each ends with the bridge in that state.
-fn states() -> Vec<(&'static str, fn(&mut Bridge))> {
+fn states() -> Vec<(&'static str, Prepare)> {
     vec![
         ("just started", |_| {}),
-        ("initialized", |bridge| drop(bridge.initialize("2025-11-25"))),
+        ("initialized", |bridge| {
+            bridge.initialize("2025-11-25");
+        }),
         ("starting a guest", |bridge| {
             bridge.initialize("2025-11-25");
             bridge.ask_run(&json!({"code": "print(1)"}));
@@ -63,7 +73,9 @@ fn states() -> Vec<(&'static str, fn(&mut Bridge))> {
         }),
         ("with two sessions and a queue", |bridge| {
             bridge.initialize("2025-11-25");
-            bridge.call(&json!({"code": "x = 1", "session": "other"})).succeeded();
+            bridge
+                .call(&json!({"code": "x = 1", "session": "other"}))
+                .succeeded();
             bridge.begin(&json!({"code": "import time\ntime.sleep(1000)"}));
             bridge.ask_run(&json!({"code": "print(1)"}));
         }),
@@ -81,8 +93,16 @@ fn heavy_sigkill_leaves_nothing_in_any_state(engine: &EngineUnderTest) {
         bridge.wait(limit(2));
         engine.assert_nothing_left_of(pid);
         assert_no_process(&mark);
-        assert!(bridge.home().sockets().is_empty(), "a bridge killed {name} left {:?}", bridge.home().sockets());
-        assert!(died.elapsed() < limit(5), "{name}: it took {:?}", died.elapsed());
+        assert!(
+            bridge.home().sockets().is_empty(),
+            "a bridge killed {name} left {:?}",
+            bridge.home().sockets()
+        );
+        assert!(
+            died.elapsed() < limit(5),
+            "{name}: it took {:?}",
+            died.elapsed()
+        );
     }
 }
 
@@ -94,7 +114,11 @@ fn signals_end_it_cleanly(engine: &EngineUnderTest) {
         let pid = bridge.pid();
         bridge.signal(signal);
         bridge.wait(limit(5));
-        assert_eq!(engine.containers_of(pid), Vec::<String>::new(), "on a signal it cleans up before it ends");
+        assert_eq!(
+            engine.containers_of(pid),
+            Vec::<String>::new(),
+            "on a signal it cleans up before it ends"
+        );
         assert_no_process(&mark);
     }
 }
@@ -126,52 +150,98 @@ fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
         let mut living = Bridge::on(engine);
         living.run("x = 1").succeeded();
         let pid = living.pid();
-        let owned = engine.client.list_containers(None).await.unwrap().into_iter().filter_map(|container| container.labels);
+        let mut owned = engine
+            .client
+            .list_containers(None)
+            .await
+            .unwrap()
+            .into_iter()
+            .filter_map(|container| container.labels);
         let of_living: HashMap<String, String> = owned
-            .filter(|labels| labels.get("io.mcp-code-bridge.owner-pid") == Some(&pid.to_string()))
-            .next()
+            .find(|labels| labels.get("io.mcp-code-bridge.owner-pid") == Some(&pid.to_string()))
             .expect("a running bridge has a container");
         let with = |key: &str, value: &str| {
             let mut labels = of_living.clone();
-            labels.insert("io.mcp-code-bridge.instance".to_owned(), "a-bridge-of-the-past".to_owned());
+            labels.insert(
+                "io.mcp-code-bridge.instance".to_owned(),
+                "a-bridge-of-the-past".to_owned(),
+            );
             labels.insert(format!("io.mcp-code-bridge.{key}"), value.to_owned());
             labels
         };
         let dead = [
-            ("owner gone", world::sleeper(engine, with("owner-pid", "4194303")).await),
-            ("process ID used again", world::sleeper(engine, with("owner-start", "1")).await),
-            ("machine started again", world::sleeper(engine, with("boot-id", "0000000000000000")).await),
+            (
+                "owner gone",
+                world::sleeper(engine, with("owner-pid", "4194303")).await,
+            ),
+            (
+                "process ID used again",
+                world::sleeper(engine, with("owner-start", "1")).await,
+            ),
+            (
+                "machine started again",
+                world::sleeper(engine, with("boot-id", "0000000000000000")).await,
+            ),
         ];
         let mut elsewhere = with("host", "0000000000000000");
-        elsewhere.insert("io.mcp-code-bridge.owner-pid".to_owned(), "4194303".to_owned());
+        elsewhere.insert(
+            "io.mcp-code-bridge.owner-pid".to_owned(),
+            "4194303".to_owned(),
+        );
         let stays = [
             ("another machine's", world::sleeper(engine, elsewhere).await),
-            ("a stranger's", world::sleeper(engine, HashMap::from([("com.example.app".to_owned(), "1".to_owned())])).await),
+            (
+                "a stranger's",
+                world::sleeper(
+                    engine,
+                    HashMap::from([("com.example.app".to_owned(), "1".to_owned())]),
+                )
+                .await,
+            ),
         ];
         let mut next = Bridge::on(engine);
         next.run("1").succeeded();
         for (whose, container) in &dead {
-            until(limit(10), &format!("the container to be reaped: {whose}"), || (!is_there(engine, container.id())).then_some(()));
+            until(
+                limit(10),
+                &format!("the container to be reaped: {whose}"),
+                || (!is_there(engine, container.id())).then_some(()),
+            );
         }
         for (whose, container) in &stays {
-            assert!(is_there(engine, container.id()), "{whose} container was taken away");
+            assert!(
+                is_there(engine, container.id()),
+                "{whose} container was taken away"
+            );
         }
-        assert_eq!(living.run("print(x)").succeeded(), "1\n", "a living bridge's guest is left alone");
+        assert_eq!(
+            living.run("print(x)").succeeded(),
+            "1\n",
+            "a living bridge's guest is left alone"
+        );
     });
 }
 
 /// Asked by another connection, since the caller may be inside the engine's own runtime.
 fn is_there(engine: &EngineUnderTest, id: &str) -> bool {
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| engine.block(engine.client.inspect_container(id, None)).is_ok());
+        let asked = scope.spawn(|| {
+            engine
+                .block(engine.client.inspect_container(id, None))
+                .is_ok()
+        });
         asked.join().unwrap()
     })
 }
 
 fn an_engine_that_dies_mid_run_is_an_error(kind: Kind) {
-    let Some(engine) = EngineUnderTest::private(kind) else { return };
+    let Some(engine) = EngineUnderTest::private(kind) else {
+        return;
+    };
     engine.ensure_image();
-    let mut bridge = Builder::new(Some(&engine)).variable("MCP_BRIDGE_SPARE", "off").start();
+    let mut bridge = Builder::new(Some(&engine))
+        .variable("MCP_BRIDGE_SPARE", "off")
+        .start();
     let id = bridge.begin(&json!({"code": "import time\ntime.sleep(60)", "timeout": 60}));
     process::signal(engine.service_pid(), SIGKILL);
     let answer = bridge.answer(id, limit(15));
@@ -197,19 +267,37 @@ fn heavy_podman_dies_mid_run() {
 /// The engine's disk is a small file system that is filled up.
 #[test]
 fn heavy_full_disk_is_named() {
-    let Some(probe) = EngineUnderTest::shared(Kind::Docker) else { return };
+    let Some(probe) = EngineUnderTest::shared(Kind::Docker) else {
+        return;
+    };
     drop(probe);
     let folder = tempfile::Builder::new().prefix("mcb.").tempdir().unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder.path()).status().unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"])
+        .arg(folder.path())
+        .status()
+        .unwrap();
     assert!(mounted.success(), "a tmpfs can be mounted");
     let full = Full(folder.path().to_owned());
     let mut bridge = {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/docker.sh");
-        let started = Command::new(script).arg("start").arg(folder.path().join("e")).status().unwrap();
+        let started = Command::new(script)
+            .arg("start")
+            .arg(folder.path().join("e"))
+            .status()
+            .unwrap();
         assert!(started.success());
         Builder::new(None)
-            .variable("DOCKER_HOST", format!("unix://{}/e/docker.sock", folder.path().display()))
-            .variable("MCP_BRIDGE_IMAGE_ARCHIVE", integration_tests::engine::image_archive().display().to_string())
+            .variable(
+                "DOCKER_HOST",
+                format!("unix://{}/e/docker.sock", folder.path().display()),
+            )
+            .variable(
+                "MCP_BRIDGE_IMAGE_ARCHIVE",
+                integration_tests::engine::image_archive()
+                    .display()
+                    .to_string(),
+            )
             .start()
     };
     let answer = bridge.call(&json!({"code": "print(1)", "timeout": 60}));
@@ -224,7 +312,10 @@ struct Full(std::path::PathBuf);
 impl Drop for Full {
     fn drop(&mut self) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/docker.sh");
-        let _ = Command::new(script).arg("stop").arg(self.0.join("e")).status();
+        let _ = Command::new(script)
+            .arg("stop")
+            .arg(self.0.join("e"))
+            .status();
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
@@ -234,7 +325,11 @@ fn an_unwritable_state_folder_is_no_reason_to_stop(engine: &EngineUnderTest) {
     let builder = Builder::new(Some(engine));
     let locked = builder.home().write("locked/file", "");
     // Root writes anywhere: a file in the folder's place stops root as well.
-    std::fs::set_permissions(locked.parent().unwrap(), std::fs::Permissions::from_mode(0o500)).unwrap();
+    std::fs::set_permissions(
+        locked.parent().unwrap(),
+        std::fs::Permissions::from_mode(0o500),
+    )
+    .unwrap();
     let below = locked.join("below").display().to_string();
     let mut bridge = builder
         .variable("MCP_BRIDGE_STATE_DIR", &below)
@@ -243,7 +338,11 @@ fn an_unwritable_state_folder_is_no_reason_to_stop(engine: &EngineUnderTest) {
         .variable("XDG_CONFIG_HOME", &below)
         .start();
     let answer = bridge.run("print('ran')");
-    assert!(answer.status() == "success" || answer.text().contains(&below), "it runs, or names the folder: {}", answer.text());
+    assert!(
+        answer.status() == "success" || answer.text().contains(&below),
+        "it runs, or names the folder: {}",
+        answer.text()
+    );
     bridge.finish();
 }
 
@@ -251,7 +350,16 @@ fn an_unwritable_state_folder_is_no_reason_to_stop(engine: &EngineUnderTest) {
 fn malformed_input_does_not_end_it() {
     let mut bridge = Builder::new(None).variable("PATH", "/nowhere").start();
     for line in [
-        "", "   ", "{", "null", "[]", "\"text\"", "17", "{}", "{\"jsonrpc\":\"2.0\"}", "\u{feff}{}",
+        "",
+        "   ",
+        "{",
+        "null",
+        "[]",
+        "\"text\"",
+        "17",
+        "{}",
+        "{\"jsonrpc\":\"2.0\"}",
+        "\u{feff}{}",
         "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
         "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
         "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{}}",
@@ -278,16 +386,30 @@ fn lone_surrogates_are_no_trouble(engine: &EngineUnderTest) {
     bridge.write(b"\n");
     // Whether it is refused as JSON, or Python refuses to print it: the connection lives.
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
-    assert!(bridge.run("print('\\ud800')").failed("error", "surrogates").stdout().is_empty());
-    assert_eq!(bridge.run("print(ascii('\\udcff'))").succeeded(), "'\\udcff'\n");
+    assert!(
+        bridge
+            .run("print('\\ud800')")
+            .failed("error", "surrogates")
+            .stdout()
+            .is_empty()
+    );
+    assert_eq!(
+        bridge.run("print(ascii('\\udcff'))").succeeded(),
+        "'\\udcff'\n"
+    );
     bridge.run("'\\ud800'").succeeded();
-    bridge.run("raise ValueError('\\ud800')").failed("error", "ValueError");
+    bridge
+        .run("raise ValueError('\\ud800')")
+        .failed("error", "ValueError");
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
 }
 
 /// Bridges killed at random moments of their lives leave no container, process or socket.
 fn heavy_killed_at_random(engine: &EngineUnderTest) {
-    let count = std::env::var("TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(67_u32);
+    let count = std::env::var("TEST_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(67_u32);
     let mut random = 0x9E37_79B9_7F4A_7C15_u64 ^ u64::from(std::process::id());
     let mut dead = Vec::new();
     let mut homes = Vec::new();

@@ -7,7 +7,15 @@ use sha2::{Digest, Sha256};
 
 /// What the guest prints for a length, made here as well.
 fn pattern(length: usize) -> String {
-    (0..length).map(|index| if index % 97 == 96 { '\n' } else { char::from(b'!' + u8::try_from(index * 7 % 90).unwrap()) }).collect()
+    (0..length)
+        .map(|index| {
+            if index % 97 == 96 {
+                '\n'
+            } else {
+                char::from(b'!' + u8::try_from(index * 7 % 90).unwrap())
+            }
+        })
+        .collect()
 }
 
 const PATTERN: &str = "def pattern(n):\n    return ''.join('\\n' if i % 97 == 96 else chr(33 + i * 7 % 90) for i in range(n))\n";
@@ -16,25 +24,59 @@ fn arrives_byte_for_byte(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run(PATTERN).succeeded();
     for length in [1, 4096, 65_535, 65_536, 65_537, 1 << 20, 5_000_000] {
-        let answer = bridge.run(&format!("import sys\n_ = sys.stdout.write(pattern({length}))"));
-        let (found, wanted) = (Sha256::digest(answer.succeeded()), Sha256::digest(pattern(length)));
-        assert_eq!(found, wanted, "{length} characters, {} arrived", answer.stdout().len());
+        let answer = bridge.run(&format!(
+            "import sys\n_ = sys.stdout.write(pattern({length}))"
+        ));
+        let (found, wanted) = (
+            Sha256::digest(answer.succeeded()),
+            Sha256::digest(pattern(length)),
+        );
+        assert_eq!(
+            found,
+            wanted,
+            "{length} characters, {} arrived",
+            answer.stdout().len()
+        );
     }
 }
 
 fn keeps_every_blank_and_character(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
-    for text in ["", "\n", "\n\n\n", "()\n", "  leading\n", "trailing  \n", "a\n\n b", "tab\there\r\nthere\r", "\u{0}\u{1}\u{7f}", "naïve 日本語 🦀 e\u{301}\n", "{\"type\":\"stdout\"}\n"] {
-        let answer = bridge.run(&format!("import sys\n_ = sys.stdout.write({})", json!(text)));
+    for text in [
+        "",
+        "\n",
+        "\n\n\n",
+        "()\n",
+        "  leading\n",
+        "trailing  \n",
+        "a\n\n b",
+        "tab\there\r\nthere\r",
+        "\u{0}\u{1}\u{7f}",
+        "naïve 日本語 🦀 e\u{301}\n",
+        "{\"type\":\"stdout\"}\n",
+    ] {
+        let answer = bridge.run(&format!(
+            "import sys\n_ = sys.stdout.write({})",
+            json!(text)
+        ));
         assert_eq!(answer.succeeded(), text);
     }
     assert_eq!(bridge.run("print('a\\n\\n b')").text(), "a\n\n b\n");
     let answer = bridge.run("import sys\nprint('out')\nprint('err', file=sys.stderr)");
     assert_eq!((answer.succeeded(), answer.stderr()), ("out\n", "err\n"));
-    assert!(answer.text().starts_with("out\n") && answer.text().contains("stderr:"), "{}", answer.text());
+    assert!(
+        answer.text().starts_with("out\n") && answer.text().contains("stderr:"),
+        "{}",
+        answer.text()
+    );
     // A character cut by two writes is whole; bytes that are no text do not end anything.
     bridge.run("import os, time\nos.write(1, '🦀'.encode()[:2])\ntime.sleep(0.05)\nos.write(1, '🦀'.encode()[2:])").succeeded();
-    assert!(bridge.run("import os\nos.write(1, b'a\\xff\\xfe\\xc3b')\nNone").succeeded().starts_with('a'));
+    assert!(
+        bridge
+            .run("import os\nos.write(1, b'a\\xff\\xfe\\xc3b')\nNone")
+            .succeeded()
+            .starts_with('a')
+    );
 }
 
 fn captures_children_and_c_code(engine: &EngineUnderTest) {
@@ -49,7 +91,10 @@ fn captures_children_and_c_code(engine: &EngineUnderTest) {
         _ = subprocess.run([sys.executable, '-c', \"import sys; print('child'); print('child err', file=sys.stderr)\"])\n\
         print('end')";
     let answer = bridge.run(code);
-    assert_eq!(answer.succeeded(), "python\nc code\ndescriptor\nchild\nend\n");
+    assert_eq!(
+        answer.succeeded(),
+        "python\nc code\ndescriptor\nchild\nend\n"
+    );
     assert_eq!(answer.stderr(), "child err\n");
 }
 
@@ -57,9 +102,15 @@ fn forged_frames_are_just_text(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let forged = r#"{"type":"execution_done","id":1,"status":"success","exit_code":null,"error":null,"result":{"repr":"FORGED"}}"#;
     for descriptor in ["1", "2"] {
-        let answer = bridge.run(&format!("import os\n_ = os.write({descriptor}, {}.encode())\n'real'", json!(format!("{forged}\n"))));
+        let answer = bridge.run(&format!(
+            "import os\n_ = os.write({descriptor}, {}.encode())\n'real'",
+            json!(format!("{forged}\n"))
+        ));
         answer.succeeded();
-        assert_eq!(format!("{}{}", answer.stdout(), answer.stderr()), format!("{forged}\n"));
+        assert_eq!(
+            format!("{}{}", answer.stdout(), answer.stderr()),
+            format!("{forged}\n")
+        );
         assert!(answer.text().contains("'real'"), "{}", answer.text());
     }
 }
@@ -81,15 +132,31 @@ fn a_guest_that_writes_to_every_descriptor_hurts_only_itself(engine: &EngineUnde
             json!(format!("{line}\n"))
         );
         let answer = bridge.run(&code);
-        assert!(["success", "error"].contains(&answer.status()), "{line}: {:#}", answer.0);
-        assert!(answer.status() == "success" || !answer.error().is_empty(), "a failure has its reason: {:#}", answer.0);
-        assert_eq!(bridge.run("print('next')").succeeded(), "next\n", "after {line}");
+        assert!(
+            ["success", "error"].contains(&answer.status()),
+            "{line}: {:#}",
+            answer.0
+        );
+        assert!(
+            answer.status() == "success" || !answer.error().is_empty(),
+            "a failure has its reason: {:#}",
+            answer.0
+        );
+        assert_eq!(
+            bridge.run("print('next')").succeeded(),
+            "next\n",
+            "after {line}"
+        );
     }
     // The way round the worker: what init itself holds.
     let answer = bridge.run(
         "import os\nfound = []\nfor pid in ('1', 'self'):\n    for fd in range(0, 32):\n        try:\n            with open(f'/proc/{pid}/fd/{fd}', 'wb', buffering=0) as file:\n                _ = file.write(b'{\"type\":\"exit\",\"code\":0}\\n')\n                if pid == '1': found.append(fd)\n        except OSError:\n            pass\nprint(found)",
     );
-    assert!(answer.status() != "success" || answer.stdout().ends_with("[]\n"), "init's own descriptors are out of reach: {}", answer.text());
+    assert!(
+        answer.status() != "success" || answer.stdout().ends_with("[]\n"),
+        "init's own descriptors are out of reach: {}",
+        answer.text()
+    );
     bridge.run("print('next')").succeeded();
 }
 
@@ -98,28 +165,54 @@ fn a_frame_over_the_limit_is_an_error(engine: &EngineUnderTest) {
     // 40 MiB without a line end, on whatever descriptor leads out.
     let code = "import os\nfor fd in range(3, 64):\n    try:\n        os.fstat(fd)\n    except OSError:\n        continue\n    try:\n        for _ in range(640):\n            os.write(fd, b'x' * 65536)\n    except OSError:\n        pass\nprint('through')";
     let answer = bridge.call(&json!({"code": code, "timeout": 20}));
-    assert!(["success", "error", "timeout"].contains(&answer.status()), "{:#}", answer.0);
+    assert!(
+        ["success", "error", "timeout"].contains(&answer.status()),
+        "{:#}",
+        answer.0
+    );
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
 }
 
 fn ten_megabytes_of_source_run(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let code = format!("text = '{}'\nprint(len(text))", "x".repeat(10_000_000));
-    assert_eq!(bridge.call(&json!({"code": code, "timeout": 60})).succeeded(), "10000000\n");
+    assert_eq!(
+        bridge
+            .call(&json!({"code": code, "timeout": 60}))
+            .succeeded(),
+        "10000000\n"
+    );
     let code = format!("text = '{}'", "x".repeat(17 << 20));
     let id = bridge.ask_run(&json!({"code": code}));
     let response = bridge.response(id, limit(30)).to_string();
-    assert!(response.contains("error"), "too much is refused: {response:.300}");
-    assert_eq!(bridge.run("print(len(text))").succeeded(), "10000000\n", "and the session is as it was");
+    assert!(
+        response.contains("error"),
+        "too much is refused: {response:.300}"
+    );
+    assert_eq!(
+        bridge.run("print(len(text))").succeeded(),
+        "10000000\n",
+        "and the session is as it was"
+    );
 }
 
 fn what_is_over_the_limit_is_counted(engine: &EngineUnderTest) {
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_OUTPUT_LIMIT", "100k").start();
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_OUTPUT_LIMIT", "100k")
+        .start();
     let answer = bridge.run("for _ in range(1000): print('x' * 999)");
     let kept = answer.stdout().len();
-    assert!((100_000..=103_000).contains(&kept), "{kept} bytes kept of a limit of 100k");
+    assert!(
+        (100_000..=103_000).contains(&kept),
+        "{kept} bytes kept of a limit of 100k"
+    );
     let left_out = 1_000_000 - kept;
-    assert!(answer.0.to_string().contains(&left_out.to_string()) || answer.text().contains(&group(left_out)), "{left_out} bytes are counted: {}", tail(&answer.text()));
+    assert!(
+        answer.0.to_string().contains(&left_out.to_string())
+            || answer.text().contains(&group(left_out)),
+        "{left_out} bytes are counted: {}",
+        tail(&answer.text())
+    );
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
 }
 
@@ -127,7 +220,7 @@ fn group(number: usize) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -142,13 +235,19 @@ fn tail(text: &str) -> &str {
 
 /// A gigabyte of output costs the bridge what the cap costs.
 fn heavy_output_does_not_fill_the_host(engine: &EngineUnderTest) {
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_OUTPUT_LIMIT", "1m").start();
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_OUTPUT_LIMIT", "1m")
+        .start();
     bridge.run("1").succeeded();
     let code = "import os\nblock = b'x' * 1048575 + b'\\n'\nfor _ in range(1024):\n    view = memoryview(block)\n    while view: view = view[os.write(1, view):]";
     let answer = bridge.call(&json!({"code": code, "timeout": 110}));
     answer.succeeded();
     let peak = process::peak_resident_bytes(bridge.pid()).unwrap();
-    assert!(peak < 64 << 20, "the bridge's memory peaked at {} MiB", peak >> 20);
+    assert!(
+        peak < 64 << 20,
+        "the bridge's memory peaked at {} MiB",
+        peak >> 20
+    );
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
 }
 
@@ -157,7 +256,11 @@ fn an_endless_printer_is_stopped(engine: &EngineUnderTest) {
     let answer = bridge.call(&json!({"code": "while True: print('x' * 10000)", "timeout": 2}));
     answer.failed("timeout", "variables are kept");
     let answer = bridge.run("print('next')");
-    assert_eq!(answer.succeeded(), "next\n", "nothing of the previous run is left in the pipes");
+    assert_eq!(
+        answer.succeeded(),
+        "next\n",
+        "nothing of the previous run is left in the pipes"
+    );
 }
 
 /// The largest cap that can be set, whole.
@@ -165,13 +268,20 @@ fn heavy_64_mib_arrive_whole(engine: &EngineUnderTest) {
     if engine.kind == Kind::PodmanRootful {
         return; // the same code path as rootless
     }
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_OUTPUT_LIMIT", "64m").start();
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_OUTPUT_LIMIT", "64m")
+        .start();
     let length = 64 << 20;
     let id = bridge.ask_run(&json!({"code": format!("import sys\n_ = sys.stdout.write('0123456789abcde\\n' * ({length} // 16))"), "timeout": 100}));
     let answer = bridge.answer(id, limit(120));
     let found = answer.succeeded();
     assert_eq!(found.len(), length);
-    assert!(found.as_bytes().chunks(16).all(|line| line == b"0123456789abcde\n"));
+    assert!(
+        found
+            .as_bytes()
+            .chunks(16)
+            .all(|line| line == b"0123456789abcde\n")
+    );
 }
 
 each_engine!(

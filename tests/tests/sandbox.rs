@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 #[track_caller]
 fn probe(bridge: &mut Bridge, script: &str) -> Value {
     let answer = bridge.call(&json!({"code": script, "timeout": 60}));
-    serde_json::from_str(answer.succeeded()).unwrap_or_else(|error| panic!("{error}: {}", answer.text()))
+    serde_json::from_str(answer.succeeded())
+        .unwrap_or_else(|error| panic!("{error}: {}", answer.text()))
 }
 
 fn has_no_privileges(engine: &EngineUnderTest) {
@@ -23,18 +24,32 @@ fn has_no_privileges(engine: &EngineUnderTest) {
     assert_eq!(found["status"]["Gid"], "65534\t65534\t65534\t65534");
     assert_eq!(found["status"]["Groups"], "", "no supplementary groups");
     assert_eq!(found["setuid_files"], json!([]));
-    assert_eq!(found["programs"], json!(["/usr/bin/python3.14"]), "no shell, no tools");
-    assert_eq!(found["other_processes"], json!([]), "it sees its own processes only");
+    assert_eq!(
+        found["programs"],
+        json!(["/usr/bin/python3.14"]),
+        "no shell, no tools"
+    );
+    assert_eq!(
+        found["other_processes"],
+        json!([]),
+        "it sees its own processes only"
+    );
     // Each answered with EPERM (1) or ENOSYS (38); 0 would be success.
     for (call, errno) in found["calls"].as_object().unwrap() {
-        assert!([json!(1), json!(38)].contains(errno), "{call} is refused, not {errno}");
+        assert!(
+            [json!(1), json!(38)].contains(errno),
+            "{call} is refused, not {errno}"
+        );
     }
 }
 
 fn has_no_network(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let found = probe(&mut bridge, include_str!("probes/network.py"));
-    assert_eq!(found["unix_pair"], "works", "Python's own machinery needs it");
+    assert_eq!(
+        found["unix_pair"], "works",
+        "Python's own machinery needs it"
+    );
     for family in ["inet", "inet6", "netlink", "packet", "vsock"] {
         assert_eq!(found[family], "refused", "{family}");
     }
@@ -46,20 +61,39 @@ fn has_no_network(engine: &EngineUnderTest) {
 fn can_write_only_where_it_may(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let found = probe(&mut bridge, include_str!("probes/files.py"));
-    assert_eq!(found["writable"], json!(["/projects", "/tmp", "/workspace"]));
+    assert_eq!(
+        found["writable"],
+        json!(["/projects", "/tmp", "/workspace"])
+    );
     for (place, mebibytes) in [("/tmp", 64), ("/workspace", 128), ("/projects", 64)] {
         assert_eq!(found["sizes"][place], json!(mebibytes), "{place}");
-        assert_eq!(found["options"][place], json!(["nodev", "noexec", "nosuid"]), "{place}");
+        assert_eq!(
+            found["options"][place],
+            json!(["nodev", "noexec", "nosuid"]),
+            "{place}"
+        );
     }
-    assert_eq!(found["execution"], json!({"/tmp": "refused", "/workspace": "refused", "/projects": "refused"}));
-    assert_eq!(found["filled"], "ENOSPC", "a full /tmp is the guest's own affair");
-    assert_eq!(found["readable_kernel_files"], json!([]), "what tells of the host is masked");
+    assert_eq!(
+        found["execution"],
+        json!({"/tmp": "refused", "/workspace": "refused", "/projects": "refused"})
+    );
+    assert_eq!(
+        found["filled"], "ENOSPC",
+        "a full /tmp is the guest's own affair"
+    );
+    assert_eq!(
+        found["readable_kernel_files"],
+        json!([]),
+        "what tells of the host is masked"
+    );
     assert_eq!(bridge.run("print('alive')").succeeded(), "alive\n");
 }
 
 fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
     let secret = format!("hunter2-{}", std::process::id());
-    let builder = Builder::new(Some(engine)).variable("MY_TOKEN", &secret).variable("GITHUB_TOKEN", format!("ghp_{secret}"));
+    let builder = Builder::new(Some(engine))
+        .variable("MY_TOKEN", &secret)
+        .variable("GITHUB_TOKEN", format!("ghp_{secret}"));
     let home = builder.home().path().display().to_string();
     let mut bridge = builder.start();
     let found = probe(&mut bridge, include_str!("probes/host.py"));
@@ -69,11 +103,24 @@ fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
     );
     let everything = found.to_string();
     let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    for text in [secret.as_str(), home.as_str(), "docker.sock", "podman.sock", "mcp-code-bridge", env!("CARGO_MANIFEST_DIR")] {
+    for text in [
+        secret.as_str(),
+        home.as_str(),
+        "docker.sock",
+        "podman.sock",
+        "mcp-code-bridge",
+        env!("CARGO_MANIFEST_DIR"),
+    ] {
         assert!(!everything.contains(text), "{text} is seen in the guest");
     }
     assert_ne!(found["host_name"], host_name.trim());
-    assert_eq!(found["devices"], json!(["core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero"]));
+    assert_eq!(
+        found["devices"],
+        json!([
+            "core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr",
+            "stdin", "stdout", "tty", "urandom", "zero"
+        ])
+    );
 }
 
 fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
@@ -82,7 +129,9 @@ fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
     let owned = engine.containers_of(bridge.pid());
     assert!(!owned.is_empty());
     for id in owned {
-        let container = engine.block(engine.client.inspect_container(&id, None)).unwrap();
+        let container = engine
+            .block(engine.client.inspect_container(&id, None))
+            .unwrap();
         let host = container.host_config.unwrap();
         let settings = container.config.unwrap();
         assert_eq!(host.network_mode.as_deref(), Some("none"));
@@ -91,7 +140,10 @@ fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
         assert_eq!(host.auto_remove, Some(true), "it goes with its process");
         assert_eq!(settings.user.as_deref(), Some("65534:65534"));
         assert_eq!(settings.stop_timeout, Some(0), "removal need not wait");
-        assert!(host.binds.unwrap_or_default().is_empty(), "nothing of the host is mounted");
+        assert!(
+            host.binds.unwrap_or_default().is_empty(),
+            "nothing of the host is mounted"
+        );
         assert!(host.devices.unwrap_or_default().is_empty());
         assert!(host.port_bindings.unwrap_or_default().is_empty());
         if engine.enforces_limits() {
@@ -101,7 +153,10 @@ fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
         }
         let labels = settings.labels.unwrap();
         for label in ["instance", "owner-pid", "owner-start", "boot-id", "session"] {
-            assert!(labels.contains_key(&format!("io.mcp-code-bridge.{label}")), "{label}: {labels:?}");
+            assert!(
+                labels.contains_key(&format!("io.mcp-code-bridge.{label}")),
+                "{label}: {labels:?}"
+            );
         }
     }
 }
@@ -110,11 +165,18 @@ fn too_much_memory_is_named(engine: &EngineUnderTest) {
     if !engine.enforces_limits() {
         return refused_unless_allowed(engine);
     }
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_MEMORY", "64m").start();
-    let answer = bridge.run("kept = 1\nblocks = []\nwhile True:\n    blocks.append(bytearray(b'x' * (4 << 20)))");
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_MEMORY", "64m")
+        .start();
+    let answer = bridge
+        .run("kept = 1\nblocks = []\nwhile True:\n    blocks.append(bytearray(b'x' * (4 << 20)))");
     answer.failed("error", "memory limit 64 MiB reached");
     assert_eq!(answer.state(), "lost");
-    assert!(answer.text().contains("variables are lost"), "{}", answer.text());
+    assert!(
+        answer.text().contains("variables are lost"),
+        "{}",
+        answer.text()
+    );
     let next = bridge.run("print('kept' in globals())");
     assert_eq!(next.succeeded(), "False\n");
 }
@@ -123,10 +185,15 @@ fn too_many_processes_are_refused_to_the_code(engine: &EngineUnderTest) {
     if !engine.enforces_limits() {
         return refused_unless_allowed(engine);
     }
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_PIDS", "32").start();
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_PIDS", "32")
+        .start();
     let found = probe(&mut bridge, include_str!("probes/forks.py"));
     let forks = found["forks"].as_u64().unwrap();
-    assert!((8..32).contains(&forks), "{forks} forks before the limit of 32");
+    assert!(
+        (8..32).contains(&forks),
+        "{forks} forks before the limit of 32"
+    );
     assert_eq!(found["error"], "EAGAIN");
     assert_eq!(bridge.run("print('alive')").succeeded(), "alive\n");
 }
@@ -140,30 +207,48 @@ fn open_files_are_limited(engine: &EngineUnderTest) {
 /// Where limits cannot be enforced nothing is run, and the limits are named; unless they are said to be dispensable.
 fn refused_unless_allowed(engine: &EngineUnderTest) {
     assert_eq!(engine.kind, Kind::PodmanRootless);
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_ALLOW_UNENFORCED", "").start();
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_ALLOW_UNENFORCED", "")
+        .start();
     let answer = bridge.run("print('ran')");
     answer.failed("error", "allow_unenforced");
     for word in ["memory", "pids", "512 MiB", "128"] {
-        assert!(answer.text().contains(word), "{word} is named: {}", answer.text());
+        assert!(
+            answer.text().contains(word),
+            "{word} is named: {}",
+            answer.text()
+        );
     }
     assert_eq!(answer.stdout(), "");
     let pid = bridge.pid();
     bridge.finish();
     engine.assert_nothing_left_of(pid);
 
-    let mut partly = Builder::new(Some(engine)).variable("MCP_BRIDGE_ALLOW_UNENFORCED", "memory").start();
+    let mut partly = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_ALLOW_UNENFORCED", "memory")
+        .start();
     let answer = partly.run("print('ran')");
     answer.failed("error", "pids");
-    assert!(!answer.text().contains("512 MiB"), "what is allowed is not complained of: {}", answer.text());
+    assert!(
+        !answer.text().contains("512 MiB"),
+        "what is allowed is not complained of: {}",
+        answer.text()
+    );
 
-    let mut allowed = Builder::new(Some(engine)).variable("MCP_BRIDGE_ALLOW_UNENFORCED", "memory,pids").start();
+    let mut allowed = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_ALLOW_UNENFORCED", "memory,pids")
+        .start();
     assert_eq!(allowed.run("print('ran')").succeeded(), "ran\n");
 }
 
 fn runs_ordinary_programs(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.call(&json!({"code": include_str!("probes/workload.py"), "timeout": 100}));
-    assert!(answer.succeeded().ends_with("all parts work\n"), "{}", answer.text());
+    assert!(
+        answer.succeeded().ends_with("all parts work\n"),
+        "{}",
+        answer.text()
+    );
     let id = bridge.ask_run(&json!({"code": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'print(1)'], check=True)"}));
     assert_eq!(bridge.answer(id, limit(20)).succeeded(), "1\n");
 }

@@ -6,22 +6,45 @@ use serde_json::json;
 
 fn keeps_variables_over_calls(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
-    bridge.run("x = 41\nimport math\ndef double(n): return 2 * n").succeeded();
-    assert_eq!(bridge.run("x += 1\nprint(double(x), math.floor(2.5))").succeeded(), "84 2\n");
+    bridge
+        .run("x = 41\nimport math\ndef double(n): return 2 * n")
+        .succeeded();
+    assert_eq!(
+        bridge
+            .run("x += 1\nprint(double(x), math.floor(2.5))")
+            .succeeded(),
+        "84 2\n"
+    );
     let answer = bridge.run("print('before')\nraise KeyError('price')");
     answer.failed("error", "KeyError: 'price'");
     assert_eq!(answer.stdout(), "before\n");
-    assert!(answer.text().contains("line 2, in <module>"), "user frames are shown: {}", answer.text());
-    assert!(!answer.text().contains("/opt/guest"), "only user frames are shown: {}", answer.text());
+    assert!(
+        answer.text().contains("line 2, in <module>"),
+        "user frames are shown: {}",
+        answer.text()
+    );
+    assert!(
+        !answer.text().contains("/opt/guest"),
+        "only user frames are shown: {}",
+        answer.text()
+    );
     assert_eq!(bridge.run("print(x)").succeeded(), "42\n");
-    assert_eq!(bridge.run("import asyncio\nawait asyncio.sleep(0)\nprint(await asyncio.sleep(0, 'woke'))").succeeded(), "woke\n");
+    assert_eq!(
+        bridge
+            .run("import asyncio\nawait asyncio.sleep(0)\nprint(await asyncio.sleep(0, 'woke'))")
+            .succeeded(),
+        "woke\n"
+    );
 }
 
 fn reports_how_the_code_ended(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("import sys; sys.exit()").succeeded();
     let answer = bridge.run("import sys; sys.exit(3)");
-    assert_eq!(answer.failed("error", "exit: 3").field("exitCode"), &json!(3));
+    assert_eq!(
+        answer.failed("error", "exit: 3").field("exitCode"),
+        &json!(3)
+    );
     bridge.run("def f(:\n  pass").failed("error", "SyntaxError");
     bridge.run("input()").failed("error", "EOFError");
     assert_eq!(bridge.run("print(__name__); import sys; print(sys.modules['__main__'] is sys.modules[__name__])").succeeded(), "__main__\nTrue\n");
@@ -30,7 +53,8 @@ fn reports_how_the_code_ended(engine: &EngineUnderTest) {
 fn an_interrupt_keeps_variables(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("kept = 'still here'").succeeded();
-    let answer = bridge.call(&json!({"code": "print('looping', flush=True)\nwhile True: pass", "timeout": 2}));
+    let answer = bridge
+        .call(&json!({"code": "print('looping', flush=True)\nwhile True: pass", "timeout": 2}));
     answer.failed("timeout", "variables are kept");
     assert_eq!((answer.stdout(), answer.state()), ("looping\n", "kept"));
     let answer = bridge.call(&json!({"code": "import time\ntime.sleep(60)", "timeout": 1}));
@@ -39,28 +63,47 @@ fn an_interrupt_keeps_variables(engine: &EngineUnderTest) {
 }
 
 fn a_kill_says_that_variables_are_lost(engine: &EngineUnderTest) {
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_GRACE", "300ms").start();
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_GRACE", "300ms")
+        .start();
     let code = "import signal\nlost = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf', flush=True)\nwhile True: pass";
     let answer = bridge.call(&json!({"code": code, "timeout": 2}));
     answer.failed("timeout", "variables are lost");
     assert_eq!((answer.stdout(), answer.state()), ("deaf\n", "lost"));
     let next = bridge.run("print('lost' in globals())");
     assert_eq!(next.succeeded(), "False\n");
-    assert!(next.text().contains("fresh session"), "it is said once: {}", next.text());
-    assert!(!bridge.run("1").text().contains("fresh session"), "it is said only once");
+    assert!(
+        next.text().contains("fresh session"),
+        "it is said once: {}",
+        next.text()
+    );
+    assert!(
+        !bridge.run("1").text().contains("fresh session"),
+        "it is said only once"
+    );
 }
 
 fn a_dead_guest_is_an_error_with_its_reason(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     for (code, reason) in [
         ("import os\nos._exit(3)", "3"),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "137"),
+        (
+            "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+            "137",
+        ),
         ("import ctypes\nctypes.string_at(0)", "SIGSEGV"),
-        ("import os, signal\nos.kill(1, signal.SIGKILL)\nos.abort()", "SIGABRT"),
+        (
+            "import os, signal\nos.kill(1, signal.SIGKILL)\nos.abort()",
+            "SIGABRT",
+        ),
     ] {
         let answer = bridge.run(&format!("print('last words', flush=True)\n{code}"));
         answer.failed("error", reason);
-        assert_eq!((answer.stdout(), answer.state()), ("last words\n", "lost"), "{code}");
+        assert_eq!(
+            (answer.stdout(), answer.state()),
+            ("last words\n", "lost"),
+            "{code}"
+        );
         assert_eq!(bridge.run("print('again')").succeeded(), "again\n");
     }
 }
@@ -88,35 +131,75 @@ fn a_queued_call_can_be_cancelled(engine: &EngineUnderTest) {
 fn two_runs_in_one_session_do_not_mix(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let code = |name: &str| {
-        format!("import time\nowner = '{name}'\nfor _ in range(20):\n    time.sleep(0.005)\n    assert owner == '{name}'\n    print('{name}')")
+        format!(
+            "import time\nowner = '{name}'\nfor _ in range(20):\n    time.sleep(0.005)\n    assert owner == '{name}'\n    print('{name}')"
+        )
     };
-    let ids: Vec<_> = ["a", "b", "c"].iter().map(|name| bridge.ask_run(&json!({"code": code(name)}))).collect();
+    let ids: Vec<_> = ["a", "b", "c"]
+        .iter()
+        .map(|name| bridge.ask_run(&json!({"code": code(name)})))
+        .collect();
     for (id, name) in ids.into_iter().zip(["a", "b", "c"]) {
-        assert_eq!(bridge.answer(id, limit(40)).succeeded(), format!("{name}\n").repeat(20));
+        assert_eq!(
+            bridge.answer(id, limit(40)).succeeded(),
+            format!("{name}\n").repeat(20)
+        );
     }
 }
 
 fn sessions_share_nothing(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
-    let call = |bridge: &mut Bridge, session: &str, code: &str| bridge.call(&json!({"code": code, "session": session}));
-    call(&mut bridge, "one", "x = 1\nopen('/tmp/a', 'w').write('1')\nopen('/workspace/b', 'w').write('2')").succeeded();
+    let call = |bridge: &mut Bridge, session: &str, code: &str| {
+        bridge.call(&json!({"code": code, "session": session}))
+    };
+    call(
+        &mut bridge,
+        "one",
+        "x = 1\nopen('/tmp/a', 'w').write('1')\nopen('/workspace/b', 'w').write('2')",
+    )
+    .succeeded();
     call(&mut bridge, "two", "print(x)").failed("error", "NameError");
-    assert_eq!(call(&mut bridge, "two", "import os\nprint(os.listdir('/tmp'), os.listdir('/workspace'))").succeeded(), "[] []\n");
-    assert_eq!(call(&mut bridge, "one", "print(x, open('/tmp/a').read(), open('/workspace/b').read())").succeeded(), "1 1 2\n");
+    assert_eq!(
+        call(
+            &mut bridge,
+            "two",
+            "import os\nprint(os.listdir('/tmp'), os.listdir('/workspace'))"
+        )
+        .succeeded(),
+        "[] []\n"
+    );
+    assert_eq!(
+        call(
+            &mut bridge,
+            "one",
+            "print(x, open('/tmp/a').read(), open('/workspace/b').read())"
+        )
+        .succeeded(),
+        "1 1 2\n"
+    );
     bridge.run("print('x' in globals())").succeeded();
 }
 
 fn reset_starts_afresh(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
-    bridge.run("x = 1\nopen('/tmp/a', 'w').write('1')").succeeded();
-    let answer = bridge.call(&json!({"code": "import os\nprint('x' in globals(), os.listdir('/tmp'))", "reset": true}));
+    bridge
+        .run("x = 1\nopen('/tmp/a', 'w').write('1')")
+        .succeeded();
+    let answer = bridge.call(
+        &json!({"code": "import os\nprint('x' in globals(), os.listdir('/tmp'))", "reset": true}),
+    );
     assert_eq!(answer.succeeded(), "False []\n");
 }
 
 fn more_sessions_than_allowed_are_refused(engine: &EngineUnderTest) {
-    let mut bridge = Builder::new(Some(engine)).variable("MCP_BRIDGE_MAX_SESSIONS", "2").variable("MCP_BRIDGE_SPARE", "off").start();
+    let mut bridge = Builder::new(Some(engine))
+        .variable("MCP_BRIDGE_MAX_SESSIONS", "2")
+        .variable("MCP_BRIDGE_SPARE", "off")
+        .start();
     for session in ["one", "two"] {
-        bridge.call(&json!({"code": "x = 1", "session": session})).succeeded();
+        bridge
+            .call(&json!({"code": "x = 1", "session": session}))
+            .succeeded();
     }
     // An idle session may be given up for a new one, or the new one is refused; never a third container.
     let _ = bridge.call(&json!({"code": "x = 1", "session": "three"}));

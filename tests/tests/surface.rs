@@ -27,11 +27,17 @@ fn initialize_answers_in_every_revision() {
 fn discover_answers_without_a_handshake() {
     let mut bridge = Builder::new(None).variable("PATH", "/nowhere").spawn();
     let answer = bridge.request("server/discover", &modern(json!({})));
-    let versions = answer["supportedVersions"].as_array().cloned().unwrap_or_default();
+    let versions = answer["supportedVersions"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     assert!(versions.contains(&json!("2026-07-28")), "{answer:#}");
     let tools = bridge.request("tools/list", &modern(json!({})));
     assert_eq!(tools["tools"][0]["name"], "run_python");
-    assert!(tools["ttlMs"].is_number() && tools["cacheScope"].is_string(), "clients drop lists without them: {tools:#}");
+    assert!(
+        tools["ttlMs"].is_number() && tools["cacheScope"].is_string(),
+        "clients drop lists without them: {tools:#}"
+    );
     bridge.finish();
 }
 
@@ -55,10 +61,20 @@ fn lists_one_small_tool_with_no_engine() {
     assert_eq!(tool["name"], "run_python");
     let schema = &tool["inputSchema"];
     assert_eq!(schema["required"], json!(["code"]), "{schema:#}");
-    for (name, kind) in [("code", "string"), ("timeout", "integer"), ("session", "string"), ("reset", "boolean")] {
+    for (name, kind) in [
+        ("code", "string"),
+        ("timeout", "integer"),
+        ("session", "string"),
+        ("reset", "boolean"),
+    ] {
         let found = &schema["properties"][name]["type"];
-        let as_list = found.as_array().is_some_and(|kinds| kinds.contains(&json!(kind)));
-        assert!(*found == json!(kind) || as_list, "{name} is a {kind}: {schema:#}");
+        let as_list = found
+            .as_array()
+            .is_some_and(|kinds| kinds.contains(&json!(kind)));
+        assert!(
+            *found == json!(kind) || as_list,
+            "{name} is a {kind}: {schema:#}"
+        );
     }
     // 200 tokens at most; JSON like this has some 4 bytes to a token.
     let size = list["tools"].to_string().len();
@@ -75,7 +91,10 @@ fn offers_its_capabilities_as_a_resource() {
     let read = bridge.request("resources/read", &json!({"uri": CAPABILITIES}));
     let content = &read["contents"][0];
     assert_eq!(content["mimeType"], "text/markdown");
-    assert!(content["text"].as_str().unwrap().contains("run_python"), "{content:#}");
+    assert!(
+        content["text"].as_str().unwrap().contains("run_python"),
+        "{content:#}"
+    );
     bridge.finish();
 }
 
@@ -84,7 +103,11 @@ fn says_what_it_looked_for_when_no_engine_answers() {
     let mut bridge = without_engine();
     let answer = bridge.run("print(1)");
     answer.failed("error", "no container engine");
-    assert!(answer.text().contains("doctor"), "the way out is named: {}", answer.text());
+    assert!(
+        answer.text().contains("doctor"),
+        "the way out is named: {}",
+        answer.text()
+    );
     bridge.finish();
 }
 
@@ -99,10 +122,16 @@ fn wrong_arguments() -> Vec<(Value, &'static str)> {
         (json!({"code": "1", "timeout": 0}), "timeout"),
         (json!({"code": "1", "timeout": -1}), "timeout"),
         (json!({"code": "1", "timeout": 1.5}), "timeout"),
-        (json!({"code": "1", "timeout": 100_000_000_000_u64}), "timeout"),
+        (
+            json!({"code": "1", "timeout": 100_000_000_000_u64}),
+            "timeout",
+        ),
         (json!({"code": "1", "timeout": "soon"}), "timeout"),
         (json!({"code": "1", "session": ""}), "session"),
-        (json!({"code": "1", "session": "a".repeat(10_000)}), "session"),
+        (
+            json!({"code": "1", "session": "a".repeat(10_000)}),
+            "session",
+        ),
         (json!({"code": "1", "session": "../../x\n"}), "session"),
         (json!({"code": "1", "session": 4}), "session"),
         (json!({"code": "1", "reset": "perhaps"}), "reset"),
@@ -116,10 +145,17 @@ fn wrong_arguments_are_named() {
         let id = bridge.ask_run(&arguments);
         let response = bridge.response(id, limit(10));
         let text = response.to_string();
-        let refused = response.get("error").is_some() || response["result"]["isError"] == json!(true);
-        assert!(refused && text.contains(word), "{arguments:.200} is refused, naming {word}: {text:.600}");
+        let refused =
+            response.get("error").is_some() || response["result"]["isError"] == json!(true);
+        assert!(
+            refused && text.contains(word),
+            "{arguments:.200} is refused, naming {word}: {text:.600}"
+        );
         let structured = &response["result"]["structuredContent"]["status"];
-        assert!(structured.is_null() || structured == "validation_error", "{arguments:.200}: {text:.600}");
+        assert!(
+            structured.is_null() || structured == "validation_error",
+            "{arguments:.200}: {text:.600}"
+        );
     }
     bridge.finish();
 }
@@ -127,9 +163,15 @@ fn wrong_arguments_are_named() {
 #[test]
 fn unknown_methods_and_tools_are_errors_and_nothing_more() {
     let mut bridge = without_engine();
-    let id = bridge.ask("tools/call", &json!({"name": "run_perl", "arguments": {"code": "1"}}));
+    let id = bridge.ask(
+        "tools/call",
+        &json!({"name": "run_perl", "arguments": {"code": "1"}}),
+    );
     let response = bridge.response(id, limit(5));
-    assert!(response.get("error").is_some() || response["result"]["isError"] == json!(true), "{response:#}");
+    assert!(
+        response.get("error").is_some() || response["result"]["isError"] == json!(true),
+        "{response:#}"
+    );
     let id = bridge.ask("no/such/method", &json!({}));
     assert_eq!(bridge.response(id, limit(5))["error"]["code"], -32601);
     bridge.request("ping", &json!({}));
@@ -140,9 +182,16 @@ fn runs_the_first_cell(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.run("print('hello')\n6 * 7");
     assert_eq!(answer.succeeded(), "hello\n");
-    assert_eq!(answer.text().trim_end(), "hello\n42", "output is the answer");
+    assert_eq!(
+        answer.text().trim_end(),
+        "hello\n42",
+        "output is the answer"
+    );
     let pid = bridge.pid();
-    assert!(!engine.containers_of(pid).is_empty(), "it ran in a container that carries its owner");
+    assert!(
+        !engine.containers_of(pid).is_empty(),
+        "it ran in a container that carries its owner"
+    );
     bridge.finish();
     engine.assert_nothing_left_of(pid);
 }
@@ -154,12 +203,30 @@ fn serves_the_official_python_client(engine: &EngineUnderTest) {
         });
         let (bridge, _home) = Builder::new(Some(engine)).command();
         let mut client = std::process::Command::new(python);
-        client.args(["-B", concat!(env!("CARGO_MANIFEST_DIR"), "/sdk/main_job.py"), "--mode", mode, "--engine", &engine.address]);
-        client.arg("--").arg(bridge.get_program()).args(bridge.get_args());
-        client.env_clear().envs(bridge.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        client.args([
+            "-B",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/sdk/main_job.py"),
+            "--mode",
+            mode,
+            "--engine",
+            &engine.address,
+        ]);
+        client
+            .arg("--")
+            .arg(bridge.get_program())
+            .args(bridge.get_args());
+        client.env_clear().envs(
+            bridge
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         let output = client.stdin(std::process::Stdio::null()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "the client failed ({mode}):\n{told}\n{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "the client failed ({mode}):\n{told}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(told.contains(" 0 failed"), "{told}");
     }
 }

@@ -14,9 +14,17 @@ const REPOSITORY: &str = "localhost/mcb-test-world";
 
 async fn image(engine: &EngineUnderTest) -> GenericImage {
     let digests = engine::image_digests();
-    let options = TagImageOptionsBuilder::new().repo(REPOSITORY).tag("1").build();
+    let options = TagImageOptionsBuilder::new()
+        .repo(REPOSITORY)
+        .tag("1")
+        .build();
     for id in [&digests.config, &digests.manifest] {
-        if engine.client.tag_image(id, Some(options.clone())).await.is_ok() {
+        if engine
+            .client
+            .tag_image(id, Some(options.clone()))
+            .await
+            .is_ok()
+        {
             break;
         }
     }
@@ -29,18 +37,35 @@ fn offline(request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericI
 }
 
 /// A running container with these labels.
-pub(crate) async fn sleeper(engine: &EngineUnderTest, labels: HashMap<String, String>) -> ContainerAsync<GenericImage> {
-    let code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()";
-    let request = image(engine).await.with_cmd(["-I", "-S", "-c", code]).with_labels(labels);
+pub(crate) async fn sleeper(
+    engine: &EngineUnderTest,
+    labels: HashMap<String, String>,
+) -> ContainerAsync<GenericImage> {
+    let code =
+        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()";
+    let request = image(engine)
+        .await
+        .with_cmd(["-I", "-S", "-c", code])
+        .with_labels(labels);
     offline(request).start().await.unwrap()
 }
 
 /// Runs Python in the image to its end, with folders of this machine to read; returns its exit status and what it wrote.
-pub(crate) async fn python(engine: &EngineUnderTest, arguments: &[&str], folders: &[(&Path, &str)], variables: &[(&str, &str)]) -> (i64, String) {
-    let base = image(engine).await.with_wait_for(WaitFor::exit(testcontainers::core::wait::ExitWaitStrategy::new()));
+pub(crate) async fn python(
+    engine: &EngineUnderTest,
+    arguments: &[&str],
+    folders: &[(&Path, &str)],
+    variables: &[(&str, &str)],
+) -> (i64, String) {
+    let base = image(engine).await.with_wait_for(WaitFor::exit(
+        testcontainers::core::wait::ExitWaitStrategy::new(),
+    ));
     let mut request = base.with_cmd(arguments.iter().copied());
     for (from, to) in folders {
-        request = request.with_mount(Mount::bind_mount(from.display().to_string(), *to).with_access_mode(AccessMode::ReadOnly));
+        request = request.with_mount(
+            Mount::bind_mount(from.display().to_string(), *to)
+                .with_access_mode(AccessMode::ReadOnly),
+        );
     }
     for (name, value) in variables {
         request = request.with_env_var(*name, *value);
@@ -49,5 +74,12 @@ pub(crate) async fn python(engine: &EngineUnderTest, arguments: &[&str], folders
     let stdout = container.stdout_to_vec().await.unwrap();
     let stderr = container.stderr_to_vec().await.unwrap();
     let code = container.exit_code().await.unwrap().unwrap_or(-1);
-    (code, format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
+    (
+        code,
+        format!(
+            "{}{}",
+            String::from_utf8_lossy(&stdout),
+            String::from_utf8_lossy(&stderr)
+        ),
+    )
 }
