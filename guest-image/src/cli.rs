@@ -4,7 +4,10 @@
 
 mod build;
 mod digest;
+mod lock;
+mod sbom;
 mod terminal;
+mod verify;
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -27,6 +30,12 @@ enum Command {
     Build(build::Build),
     /// Print the committed digests, or build and write them anew.
     Digest(digest::Digest),
+    /// Print the committed lock, or make one of today's packages.
+    Lock(lock::LockCommand),
+    /// Print the bill of materials (SPDX 2.3 JSON) of an image.
+    Sbom(sbom::Sbom),
+    /// Hash everything in an archive and compare it with the digests.
+    Verify(verify::Verify),
 }
 
 /// Which image, and where its inputs come from.
@@ -50,14 +59,16 @@ struct ImageArguments {
 
 #[derive(Debug, Args)]
 struct SourceArguments {
-    /// Folder with the lock's files, by name or by sum. Then asked: the cache, apt's mirror, the snapshot archive.
-    #[arg(long, value_name = "DIR", env = "GUEST_IMAGE_INPUTS")]
+    /// Folder with the lock's files, by name or by sum [env: GUEST_IMAGE_INPUTS].
+    ///
+    /// What it lacks comes from the cache, a mirror of Debian or the snapshot archive, in that order.
+    #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
-    /// A mirror of Debian [default: the one that apt uses].
-    #[arg(long, value_name = "URL", env = "GUEST_IMAGE_MIRROR")]
+    /// A mirror of Debian [env: GUEST_IMAGE_MIRROR, default: the one that apt uses].
+    #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// The snapshot archive's folder `/archive/debian` [default: the one that apt's settings mention].
-    #[arg(long, value_name = "URL", env = "GUEST_IMAGE_SNAPSHOT")]
+    /// The snapshot archive's folder `/archive/debian` [env: GUEST_IMAGE_SNAPSHOT, default: what apt's settings mention].
+    #[arg(long, value_name = "URL")]
     snapshot: Option<String>,
     /// Download nothing.
     #[arg(long)]
@@ -78,13 +89,14 @@ impl ImageArguments {
 }
 
 impl SourceArguments {
-    fn sources(self) -> Sources {
-        let present = |text: Option<String>| text.filter(|text| !text.is_empty());
+    /// What is said here, else in the environment.
+    fn sources(&self) -> Sources {
+        let environment = Sources::from_environment();
         Sources {
-            folder: self.inputs.filter(|path| !path.as_os_str().is_empty()),
-            cache: Some(guest_image::cache_dir()),
-            mirror: present(self.mirror),
-            snapshot: present(self.snapshot),
+            folder: self.inputs.clone().or(environment.folder),
+            cache: environment.cache,
+            mirror: self.mirror.clone().or(environment.mirror),
+            snapshot: self.snapshot.clone().or(environment.snapshot),
             offline: self.offline,
         }
     }
@@ -99,6 +111,12 @@ enum Error {
     Lock(#[from] guest_image::LockError),
     #[error(transparent)]
     Digests(#[from] guest_image::DigestsError),
+    #[error(transparent)]
+    Refresh(#[from] guest_image::RefreshError),
+    #[error(transparent)]
+    Verify(#[from] guest_image::VerifyError),
+    #[error("cannot write {path:?}")]
+    Write { path: PathBuf, source: io::Error },
     #[error("there are no committed digests for {flavour} on {architecture}")]
     NotCommitted {
         flavour: String,
@@ -114,11 +132,10 @@ enum Error {
 
 impl Error {
     fn exit_code(&self) -> u8 {
+        use guest_image::{Error as Image, InputsError};
         match self {
-            Self::Image(
-                guest_image::Error::Mismatch { .. }
-                | guest_image::Error::Inputs(guest_image::InputsError::Wrong { .. }),
-            ) => 3,
+            Self::Image(Image::Mismatch { .. } | Image::Inputs(InputsError::Wrong { .. })) => 3,
+            Self::Verify(error) if error.is_mismatch() => 3,
             _ => 1,
         }
     }
@@ -129,6 +146,9 @@ pub(crate) fn run() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Build(build) => build.run(),
         Command::Digest(digest) => digest.run(),
+        Command::Lock(lock) => lock.run(),
+        Command::Sbom(sbom) => sbom.run(),
+        Command::Verify(verify) => verify.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use download::Client;
+pub(crate) use mirror::configured as configured_mirrors;
 
 use crate::cache;
 use crate::lock::{Input, Lock};

@@ -163,6 +163,22 @@ impl Lock {
             .map(Input::version)
     }
 
+    /// A lock like `self` but for its inputs.
+    pub(crate) fn with_inputs(
+        &self,
+        snapshot: String,
+        mut inputs: Vec<Input>,
+    ) -> Result<Self, Error> {
+        inputs.sort_by(|a, b| a.key().cmp(&b.key()));
+        let lock = Self {
+            snapshot,
+            inputs,
+            ..self.clone()
+        };
+        lock.check()?;
+        Ok(lock)
+    }
+
     fn check(&self) -> Result<(), Error> {
         if self.schema != SCHEMA {
             return Err(invalid("schema", "this program knows another schema only"));
@@ -174,7 +190,7 @@ impl Lock {
         if !is_snapshot(&self.snapshot) {
             return Err(invalid(
                 "snapshot",
-                "it is not written like 20261129T000000Z",
+                "it is not written like 20261030T200801Z",
             ));
         }
         if self.inputs.is_empty() || self.inputs.len() > 500 {
@@ -362,7 +378,7 @@ mod tests {
             ("\"base\"", "\"../base\""),
             ("\"amd64\"", "\"arm64\""),
             ("\"amd64\"", "\"riscv64\""),
-            ("20261129T000000Z", "yesterday"),
+            ("20261030T200801Z", "yesterday"),
             ("mirror://debian/pool", "mirror://debian/pool/.."),
             ("mirror://debian/pool", "mirror://debian/pool/.ssh"),
             ("mirror://debian/", "file:///"),

@@ -1,0 +1,136 @@
+//! `guest-image lock`.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use guest_image::{Architecture, Digests, Lock, Progress as _};
+
+use super::terminal::Terminal;
+use super::{Error, SourceArguments, print};
+
+#[derive(Debug, Args)]
+pub(super) struct LockCommand {
+    /// Look up today's versions of the packages in Debian's index, which apt fetches and verifies.
+    #[arg(long)]
+    refresh: bool,
+    /// The set of packages.
+    #[arg(long, default_value = "base")]
+    flavour: String,
+    /// The machine it is for [default: this one; with a folder as --out: all].
+    #[arg(long, value_name = "amd64|arm64")]
+    arch: Option<Architecture>,
+    /// Start from this lock instead of the committed one.
+    #[arg(long, value_name = "FILE")]
+    lock: Option<PathBuf>,
+    /// Where the new lock goes: a file that ends in .json, or a folder [default: the cache].
+    #[arg(long, value_name = "FILE.json|DIR", requires = "refresh")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    sources: SourceArguments,
+}
+
+impl LockCommand {
+    pub(super) fn run(self) -> Result<(), Error> {
+        let host = self
+            .arch
+            .or_else(Architecture::host)
+            .unwrap_or(Architecture::Amd64);
+        if !self.refresh {
+            let text = self.start(host)?.to_json()?;
+            return print(text.trim_end());
+        }
+        let folder = match &self.out {
+            Some(out) if out.extension().is_some_and(|end| end == "json") => None,
+            Some(out) => Some(out.clone()),
+            None => Some(guest_image::cache_dir().join("locks")),
+        };
+        let all =
+            self.out.is_some() && folder.is_some() && self.arch.is_none() && self.lock.is_none();
+        let architectures = if all {
+            Architecture::ALL.to_vec()
+        } else {
+            vec![host]
+        };
+        let terminal = Terminal::new();
+        for architecture in architectures {
+            let old = self.start(architecture)?;
+            let new = guest_image::refresh(&old, &self.sources.sources(), &terminal)?;
+            let path = match (&folder, &self.out) {
+                (Some(folder), _) => {
+                    folder.join(format!("{}.{}.json", new.flavour, new.architecture))
+                }
+                (None, Some(file)) => file.clone(),
+                (None, None) => continue,
+            };
+            for line in changes(&old, &new) {
+                terminal.warn(&line);
+            }
+            keep(&new, &path)?;
+            print(&path.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, architecture: Architecture) -> Result<Lock, Error> {
+        Ok(match &self.lock {
+            Some(path) => Lock::read(path)?,
+            None => Lock::embedded(&self.flavour, architecture)?,
+        })
+    }
+}
+
+/// What a person should see of a refresh.
+fn changes(old: &Lock, new: &Lock) -> Vec<String> {
+    let version = |name: &str| {
+        old.inputs
+            .iter()
+            .find(|input| input.name() == name)
+            .map(guest_image::Input::version)
+    };
+    new.inputs
+        .iter()
+        .filter(|input| version(input.name()) != Some(input.version()))
+        .map(|input| {
+            format!(
+                "{} {} -> {}",
+                input.name(),
+                version(input.name()).unwrap_or("none"),
+                input.version()
+            )
+        })
+        .collect()
+}
+
+/// Writes a lock; digests beside it that belong to another one go away.
+fn keep(lock: &Lock, path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Write {
+        path: path.to_owned(),
+        source,
+    };
+    let same = Lock::read(path).is_ok_and(|old| old == *lock);
+    if same {
+        return Ok(());
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(readable())
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    file.write_all(lock.to_json()?.as_bytes()).map_err(failed)?;
+    let digests = Digests::path(path);
+    if digests.exists() {
+        fs::remove_file(digests).map_err(failed)?;
+    }
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+fn readable() -> fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o644)
+}

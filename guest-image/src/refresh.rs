@@ -1,0 +1,237 @@
+//! A lock of today's packages: the index of Debian's suite, fetched and verified by apt, looked up by name.
+//!
+//! apt does the trust: it checks the index's signature against Debian's keyring. It works in a folder of its own here and
+//! leaves the machine's lists and sources alone.
+
+mod index;
+mod moment;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::architecture::Architecture;
+use crate::inputs::{Sources, configured_mirrors};
+use crate::lock::{self, Input, Lock};
+use crate::progress::Progress;
+
+/// Debian's keys, under the names that the package `debian-archive-keyring` has used.
+const KEYRINGS: [&str; 2] = [
+    "/usr/share/keyrings/debian-archive-keyring.pgp",
+    "/usr/share/keyrings/debian-archive-keyring.gpg",
+];
+
+/// Why a lock cannot be refreshed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody to ask.
+    #[error("no mirror of Debian is configured here; --mirror or GUEST_IMAGE_MIRROR names one")]
+    NoMirror,
+    /// An address that would not be one line of apt's sources.
+    #[error("{0:?} is no address of a mirror")]
+    BadMirror(String),
+    /// The scratch folder cannot be used.
+    #[error("cannot use the scratch folder {path:?} (TMPDIR chooses another)")]
+    Scratch {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// apt cannot be started.
+    #[error("cannot start apt-get, which fetches and verifies the package index")]
+    NoApt(#[source] io::Error),
+    /// apt refused.
+    #[error("apt-get could not fetch and verify the index of {suite}:\n{said}")]
+    Apt {
+        /// The suite.
+        suite: String,
+        /// What it said.
+        said: String,
+    },
+    /// The index holds something else than expected.
+    #[error("the package index is not usable: {0}")]
+    Index(String),
+    /// Packages that the suite has no more.
+    #[error("{suite} has no package of the name {}: the lock's list needs a person", .names.join(", "))]
+    Vanished {
+        /// The suite.
+        suite: String,
+        /// The packages.
+        names: Vec<String>,
+    },
+    /// The new lock is not valid.
+    #[error(transparent)]
+    Lock(#[from] lock::Error),
+}
+
+/// The same packages as in `lock`, as its suite has them now. Wheels stay as they are.
+pub fn refresh(lock: &Lock, sources: &Sources, progress: &dyn Progress) -> Result<Lock, Error> {
+    let mirror = match &sources.mirror {
+        Some(mirror) => mirror.clone(),
+        None => configured_mirrors()
+            .into_iter()
+            .next()
+            .ok_or(Error::NoMirror)?,
+    };
+    let architecture = lock.architecture()?;
+    progress.report("fetching the package index", 0, None);
+    let apt = Apt::new(&mirror, &lock.suite, architecture)?;
+    apt.update(progress)?;
+    let wanted = lock
+        .inputs
+        .iter()
+        .filter(|input| matches!(input, Input::Deb { .. }));
+    let wanted = wanted.map(|input| input.name().to_owned()).collect();
+    let found = index::find(&apt.list("_Packages")?, &wanted)?;
+    let missing: Vec<_> = wanted
+        .into_iter()
+        .filter(|name| !found.contains_key(name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(Error::Vanished {
+            suite: lock.suite.clone(),
+            names: missing,
+        });
+    }
+    let release = fs::read_to_string(apt.list("_InRelease")?).map_err(apt.failed())?;
+    let snapshot = moment::after_release(&release)
+        .ok_or_else(|| Error::Index("its Release file has no date".to_owned()))?;
+    let wheels = lock
+        .inputs
+        .iter()
+        .filter(|input| matches!(input, Input::Wheel { .. }));
+    let inputs = found.into_values().chain(wheels.cloned()).collect();
+    Ok(lock.with_inputs(snapshot, inputs)?)
+}
+
+/// apt in a folder of its own.
+struct Apt {
+    folder: tempfile::TempDir,
+    suite: String,
+    architecture: Architecture,
+}
+
+impl Apt {
+    fn new(mirror: &str, suite: &str, architecture: Architecture) -> Result<Self, Error> {
+        let plain = mirror.bytes().all(|byte| byte.is_ascii_graphic());
+        if !plain || !(mirror.starts_with("http://") || mirror.starts_with("https://")) {
+            return Err(Error::BadMirror(mirror.to_owned()));
+        }
+        let folder = tempfile::tempdir().map_err(|source| Error::Scratch {
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        let apt = Self {
+            folder,
+            suite: suite.to_owned(),
+            architecture,
+        };
+        // As root, apt downloads as a user of its own, who has to get here.
+        open_to_all(apt.folder.path()).map_err(apt.failed())?;
+        for name in ["lists/partial", "cache/archives/partial", "parts"] {
+            fs::create_dir_all(apt.path(name)).map_err(apt.failed())?;
+        }
+        let keyring = KEYRINGS.iter().find(|path| Path::new(path).exists());
+        let signed_by = keyring.map_or(String::new(), |path| format!("Signed-By: {path}\n"));
+        let source =
+            format!("Types: deb\nURIs: {mirror}\nSuites: {suite}\nComponents: main\n{signed_by}");
+        fs::write(apt.path("debian.sources"), source).map_err(apt.failed())?;
+        fs::write(apt.path("status"), "").map_err(apt.failed())?;
+        Ok(apt)
+    }
+
+    /// Fetches and verifies the index. An index past its date is taken, with a warning: a mirror that lags must not stop a
+    /// person, and what it lists is signed all the same.
+    fn update(&self, progress: &dyn Progress) -> Result<(), Error> {
+        let Some(said) = self.try_update(true)? else {
+            return Ok(());
+        };
+        let Some(expired) = said.lines().find(|line| line.contains(" is expired ")) else {
+            return Err(self.refused(said));
+        };
+        progress.warn(&format!(
+            "the mirror lags behind, its index is taken though it is past its date: {expired}"
+        ));
+        match self.try_update(false)? {
+            None => Ok(()),
+            Some(said) => Err(self.refused(said)),
+        }
+    }
+
+    /// What apt said, if it failed.
+    fn try_update(&self, valid_until: bool) -> Result<Option<String>, Error> {
+        let path = |name| self.path(name).display().to_string();
+        let architecture = self.architecture.name();
+        let settings = [
+            format!("Dir::State={}", path("")),
+            format!("Dir::State::lists={}", path("lists")),
+            format!("Dir::State::status={}", path("status")),
+            format!("Dir::Cache={}", path("cache")),
+            format!("Dir::Etc::sourcelist={}", path("debian.sources")),
+            format!("Dir::Etc::sourceparts={}", path("parts")),
+            format!("APT::Architecture={architecture}"),
+            format!("APT::Architectures={architecture}"),
+            format!("Acquire::Check-Valid-Until={valid_until}"),
+            "Acquire::Check-Date=true".to_owned(),
+            "Acquire::AllowInsecureRepositories=false".to_owned(),
+            "Acquire::AllowWeakRepositories=false".to_owned(),
+            "Acquire::AllowDowngradeToInsecureRepositories=false".to_owned(),
+            "Acquire::GzipIndexes=false".to_owned(),
+            "Acquire::Languages=none".to_owned(),
+            "Acquire::Retries=2".to_owned(),
+            "Acquire::http::Timeout=30".to_owned(),
+            "Acquire::https::Timeout=30".to_owned(),
+            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
+            "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false".to_owned(),
+            "APT::Update::Error-Mode=any".to_owned(),
+        ];
+        let output = Command::new("apt-get")
+            .arg("update")
+            .args(settings.iter().flat_map(|setting| ["-o", setting]))
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(Error::NoApt)?;
+        if output.status.success() {
+            return Ok(None);
+        }
+        let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
+        said += &String::from_utf8_lossy(&output.stderr);
+        Ok(Some(said.trim().to_owned()))
+    }
+
+    /// The one list of that kind that apt accepted.
+    fn list(&self, ending: &str) -> Result<PathBuf, Error> {
+        let entries = fs::read_dir(self.path("lists")).map_err(self.failed())?;
+        let mut paths = entries.flatten().map(|entry| entry.path());
+        paths
+            .find(|path| path.to_string_lossy().ends_with(ending))
+            .ok_or_else(|| Error::Index(format!("apt kept no {}", ending.trim_start_matches('_'))))
+    }
+
+    fn refused(&self, said: String) -> Error {
+        Error::Apt {
+            suite: self.suite.clone(),
+            said,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn failed(&self) -> impl Fn(io::Error) -> Error + use<> {
+        let path = self.folder.path().to_owned();
+        move |source| Error::Scratch {
+            path: path.clone(),
+            source,
+        }
+    }
+}
+
+fn open_to_all(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
