@@ -59,15 +59,15 @@ struct ImageArguments {
 
 #[derive(Debug, Args)]
 struct SourceArguments {
-    /// Folder with the lock's files, by name or by sum [env: GUEST_IMAGE_INPUTS].
+    /// Folder with the lock's files, by name or by sum [env: `GUEST_IMAGE_INPUTS`].
     ///
     /// What it lacks comes from the cache, a mirror of Debian or the snapshot archive, in that order.
     #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
-    /// A mirror of Debian [env: GUEST_IMAGE_MIRROR, default: the one that apt uses].
+    /// A mirror of Debian [env: `GUEST_IMAGE_MIRROR`, default: the one that apt uses].
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// The snapshot archive's folder `/archive/debian` [env: GUEST_IMAGE_SNAPSHOT, default: what apt's settings mention].
+    /// The snapshot archive's folder `/archive/debian` [env: `GUEST_IMAGE_SNAPSHOT`, default: what apt's settings mention].
     #[arg(long, value_name = "URL")]
     snapshot: Option<String>,
     /// Download nothing.
