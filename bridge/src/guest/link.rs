@@ -64,6 +64,11 @@ impl Sender {
         !self.flushed
     }
 
+    /// Bytes that the guest has not taken yet.
+    pub fn unsent(&self) -> usize {
+        self.buffer.len() - self.written
+    }
+
     /// Writes out what waits.
     pub async fn flush(&mut self) -> io::Result<()> {
         while self.written < self.buffer.len() {

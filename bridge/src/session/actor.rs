@@ -141,14 +141,21 @@ impl Actor {
         if self.guest.is_none()
             && let Some(stop) = self.start(&mut caller, progress).await?
         {
-            let state = match self.loss {
-                Some(_) => State::Lost,
-                None => State::Kept,
-            };
-            let answer = Answer::stopped_at_start(stop, request.timeout, state);
-            return Ok(answer.outcome(&self.name, Capture::default(), None, request.timeout));
+            return Ok(self.unstarted(Answer::stopped_at_start(stop, request.timeout), request));
+        }
+        if let Some(stop) = caller.stop(true).now_or_never() {
+            return Ok(self.unstarted(Answer::stopped_before_run(stop, request.timeout), request));
         }
         Ok(self.execute(&mut caller).await)
+    }
+
+    /// The outcome of a call that ran nothing. If earlier variables are gone, that is for another answer to tell.
+    fn unstarted(&self, answer: Answer, request: &RunRequest) -> RunOutcome {
+        let mut outcome = answer.outcome(&self.name, Capture::default(), None, request.timeout);
+        if self.loss.is_some() {
+            outcome.state = State::Lost;
+        }
+        outcome
     }
 
     async fn execute(&mut self, caller: &mut Caller<'_>) -> RunOutcome {
@@ -274,8 +281,14 @@ impl Actor {
                 let _ = timeout(KILL_LIMIT, live.kill(tasks)).await;
             } else {
                 let (tell, told) = oneshot::channel();
+                let closing = self.shared.launcher.closing.clone();
                 tasks.spawn(async move {
-                    let _ = tell.send(timeout(EXIT_LIMIT, live.guest.exit()).await.ok());
+                    let exit = tokio::select! {
+                        exit = timeout(EXIT_LIMIT, live.guest.exit()) => exit.ok(),
+                        () = closing.cancelled() => None,
+                    };
+                    // Nobody may be there to be told, but the kill must be.
+                    let _ = tell.send(exit);
                     live.guest.kill().await;
                 });
                 exit = told.await.ok().flatten();

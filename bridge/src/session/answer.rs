@@ -52,7 +52,12 @@ impl Answer {
                 (stop.status(), Some(stop.error(message, traceback)))
             }
             (None, DoneStatus::Success) => (Status::Success, None),
-            (None, DoneStatus::Error) => (Status::Error, raised),
+            (None, DoneStatus::Error) => {
+                let unsaid = || error("error", "the code failed; why is not known".to_owned());
+                // `sys.exit(3)` has no exception to show.
+                let said = done.exit_code.is_some();
+                (Status::Error, raised.or_else(|| (!said).then(unsaid)))
+            }
             (None, DoneStatus::Interrupted) => {
                 let plain = || error("KeyboardInterrupt", String::new());
                 (Status::Error, Some(raised.unwrap_or_else(plain)))
@@ -95,12 +100,32 @@ impl Answer {
     }
 
     /// The call ended before its sandbox was up.
-    pub(super) fn stopped_at_start(stop: Stop, timeout: Duration, state: State) -> Self {
+    pub(super) fn stopped_at_start(stop: Stop, timeout: Duration) -> Self {
         let message = format!(
             "{}: the sandbox was still starting, nothing was run; the next call uses it",
             stop.words(timeout)
         );
-        Self::failed(stop.status(), state, stop.error(message, String::new()))
+        Self::failed(
+            stop.status(),
+            State::Kept,
+            stop.error(message, String::new()),
+        )
+    }
+
+    /// The call ended when all was ready and nothing had been run.
+    pub(super) fn stopped_before_run(stop: Stop, timeout: Duration) -> Self {
+        let message = match stop {
+            Stop::Cancelled => return Self::withdrawn(),
+            Stop::Timeout => format!(
+                "{}: all of the time went into starting the sandbox, nothing was run; the next call uses it",
+                stop.words(timeout)
+            ),
+        };
+        Self::failed(
+            stop.status(),
+            State::Kept,
+            stop.error(message, String::new()),
+        )
     }
 
     /// The call was withdrawn while it waited.

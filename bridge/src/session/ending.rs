@@ -26,12 +26,14 @@ pub(super) enum Death {
     Broken(guest::Error),
     /// It sent frames that mean nothing, without end, and must be killed.
     Flood,
+    /// It does not take what it is sent, and must be killed.
+    Unread,
 }
 
 impl Death {
     /// It is alive still.
     pub(super) fn needs_kill(&self) -> bool {
-        matches!(self, Self::Broken(_) | Self::Flood)
+        matches!(self, Self::Broken(_) | Self::Flood | Self::Unread)
     }
 }
 
@@ -85,6 +87,7 @@ impl Ending {
         let told = match death {
             Death::Broken(error) => return Self::protocol(&error.to_string()),
             Death::Flood => return Self::protocol("a flood of frames that mean nothing"),
+            Death::Unread => return Self::protocol("it does not read what it is sent"),
             Death::Exit { out_of_memory, .. } => *out_of_memory,
             Death::Ended | Death::Lost(_) => None,
         };

@@ -7,11 +7,14 @@ use tokio::time::{Instant, sleep_until};
 
 use super::capture::Capture;
 use super::ending::Death;
-use super::start::Live;
+use super::start::{EXIT_LIMIT, Live};
 use crate::guest::{Done, Event, ExecuteLimits, FromGuest, ToGuest};
 
 /// Meaningless frames (unknown types, stale numbers) that one run may hold.
 const IGNORED_LIMIT: u32 = 10_000;
+
+/// Bytes of frames to the guest that may wait when it says that it is done: an interrupt that came too late.
+const UNREAD_LIMIT: usize = 1 << 10;
 
 /// What an idle guest may send before the bridge stops listening until the next run. Its writers then block, as on any
 /// full pipe.
@@ -72,7 +75,7 @@ impl Execution<'_> {
             },
         });
         let mut stopped = None;
-        // A guest that has closed its input may still have something to say, until the time limit.
+        // A guest that has closed its input is most likely dying; what it still says is heard, but not for long.
         let mut unwritable = false;
         let grace = sleep_until(Instant::now());
         tokio::pin!(stop, grace);
@@ -85,17 +88,24 @@ impl Execution<'_> {
                     live.link.sender.queue(&ToGuest::Interrupt { id: self.id });
                     grace.as_mut().reset(Instant::now() + self.grace);
                 }
-                () = &mut grace, if stopped.is_some() => {
-                    if let Some(stop) = stopped {
-                        break Verdict::Deaf(stop);
-                    }
+                () = &mut grace, if stopped.is_some() || unwritable => {
+                    break stopped.map_or(Verdict::Dead(Death::Unread), Verdict::Deaf);
                 }
                 result = live.link.sender.flush(), if live.link.sender.is_pending() && !unwritable => {
-                    unwritable = result.is_err();
+                    if result.is_err() {
+                        unwritable = true;
+                        if stopped.is_none() {
+                            grace.as_mut().reset(Instant::now() + EXIT_LIMIT);
+                        }
+                    }
                 }
                 event = live.link.receiver.event() => {
                     match live.hear(event, Some(self.id), capture, self.output_bytes) {
                         Ok(None) => {}
+                        // An honest answer to what was not read there cannot be; waiting frames must not pile up.
+                        Ok(Some(_)) if live.link.sender.unsent() > UNREAD_LIMIT => {
+                            break Verdict::Dead(Death::Unread);
+                        }
                         Ok(Some(done)) => break Verdict::Done(done),
                         Err(death) => break Verdict::Dead(death),
                     }

@@ -193,7 +193,7 @@ async fn settle(guest: &mut dyn Guest) -> Result<(Link, Ready), LaunchError> {
     let what = match death {
         None => format!("did not get ready within {} s", READY_LIMIT.as_secs()),
         Some(Death::Broken(error)) => format!("broke its protocol at its start: {error}"),
-        Some(Death::Flood) => "flooded the bridge at its start".into(),
+        Some(Death::Flood | Death::Unread) => "broke its protocol at its start".into(),
         Some(Death::Exit { .. } | Death::Ended | Death::Lost(_)) => {
             match tokio::time::timeout(EXIT_LIMIT, guest.exit()).await {
                 Ok(Ok(exit)) => format!("ended at its start: {}", status(exit.code)),

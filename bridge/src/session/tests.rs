@@ -1,5 +1,6 @@
 //! The sessions as their callers see them: against scripted guests in paused time, and against the real Python runtime.
 
+mod chaos;
 mod hostile;
 mod lifecycle;
 mod limits;

@@ -465,3 +465,35 @@ async fn a_fault_of_ours_costs_one_session_only() {
         Some("fresh session (the previous one was lost by a fault of the bridge)")
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn answers_to_what_was_not_read_do_not_pile_up_frames() {
+    let stage = Stage::new(async |puppet: Puppet| {
+        puppet.ready().await;
+        // The first call of a session has number 1; nobody needs to read that.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        puppet.done(&json!(1)).await;
+        puppet.hold().await;
+    });
+    let large = call(&"#".repeat(1 << 20));
+    let outcome = sessions(&stage).run(large, silent()).await.unwrap();
+    let error = error(outcome, Status::Error, State::Lost);
+    assert!(
+        error.message.contains("does not read what it is sent"),
+        "{}",
+        error.message
+    );
+    assert_eq!(stage.living(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_closes_its_input_is_heard_out_and_killed() {
+    let began = Instant::now();
+    let stage = Stage::new(async |puppet: Puppet| {
+        puppet.ready().await;
+        puppet.close_input().await;
+    });
+    let outcome = sessions(&stage).run(call("x"), silent()).await.unwrap();
+    assert_eq!(error(outcome, Status::Error, State::Lost).kind, "protocol");
+    assert_eq!(began.elapsed().as_secs(), 5);
+}

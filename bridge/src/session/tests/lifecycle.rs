@@ -349,6 +349,27 @@ async fn a_start_counts_and_the_next_call_takes_what_was_started() {
     assert_eq!(stage.launched(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_time_went_into_the_start_runs_nothing() {
+    // While the first launch reports a long phase the clock stands still, and then there is no time left.
+    let stage = slow_start(1, true);
+    let sessions = sessions(&stage);
+    let short = RunRequest {
+        timeout: Duration::from_secs(1),
+        ..call("x")
+    };
+    let outcome = sessions.run(short, silent()).await.unwrap();
+    assert_eq!(outcome.status, Status::Timeout);
+    let message = outcome.error.unwrap().message;
+    assert!(message.contains("nothing was run"), "{message}");
+    let next = sessions.run(call("y"), silent()).await.unwrap();
+    assert_eq!(
+        (next.status, next.stdout.bytes.as_slice()),
+        (Status::Success, &b"y"[..])
+    );
+    assert_eq!(stage.launched(), 1);
+}
+
 /// Remembers what it is told, and when.
 #[derive(Default)]
 struct Listener(Mutex<Vec<u64>>);

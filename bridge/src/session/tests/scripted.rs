@@ -219,6 +219,16 @@ impl Puppet {
         std::future::pending::<()>().await;
     }
 
+    /// Goes on without an input.
+    pub(super) async fn close_input(self) {
+        let Self {
+            said, exit, heard, ..
+        } = self;
+        drop(heard);
+        std::future::pending::<()>().await;
+        drop((said, exit));
+    }
+
     /// Goes on without an output.
     pub(super) async fn close_output(self) {
         let Self { said, exit, .. } = self;
