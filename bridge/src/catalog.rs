@@ -8,6 +8,7 @@
 //! [`Definition`] carries. Servers of editor extensions and of client plugins are out of scope.
 
 mod alias;
+mod candidates;
 mod command;
 mod definition;
 pub mod depth;
@@ -24,6 +25,9 @@ mod problem;
 mod read;
 mod similar;
 mod watch;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

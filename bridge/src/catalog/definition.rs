@@ -135,7 +135,9 @@ impl Transport {
             } => {
                 add(command);
                 add(&args.len().to_string());
-                args.iter().for_each(|argument| add(argument));
+                for argument in args {
+                    add(argument);
+                }
                 for (name, value) in env.iter().filter(|(name, _)| *name != depth::VARIABLE) {
                     add(name);
                     add(value.expose_secret());

@@ -17,12 +17,21 @@ pub(super) struct Dialect {
     pub(super) timeout: Timeout,
     /// `$NAME` is a variable.
     pub(super) bare_dollar: bool,
-    /// `{file:path}` is that file's text.
-    pub(super) brace_files: bool,
-    /// `${file:path}` is that file's text.
-    pub(super) dollar_files: bool,
+    /// How the text of a file is put in.
+    pub(super) files: FileVariable,
     /// An entry may leave its command to an extension.
     pub(super) extensions: bool,
+}
+
+/// How a client writes the text of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileVariable {
+    /// It has no way to.
+    None,
+    /// `{file:path}`
+    Braces,
+    /// `${file:path}`
+    Dollar,
 }
 
 /// What the number of a bare `timeout` means.
@@ -57,8 +66,7 @@ pub(super) const GENERIC: Dialect = Dialect {
     flat: true,
     timeout: Timeout::Guess,
     bare_dollar: false,
-    brace_files: false,
-    dollar_files: false,
+    files: FileVariable::None,
     extensions: false,
 };
 
@@ -110,13 +118,13 @@ pub(super) const CURSOR: Dialect = Dialect {
     ..VS_CODE
 };
 
-/// OpenCode, both generations: `mcp.servers` and, before that, `mcp` itself.
+/// `OpenCode`, both generations: `mcp.servers` and, before that, `mcp` itself.
 pub(super) const OPENCODE: Dialect = Dialect {
     client: "OpenCode",
     roots: &[&["mcp", "servers"], &["mcp"]],
     flat: false,
     timeout: Timeout::StartMilliseconds,
-    brace_files: true,
+    files: FileVariable::Braces,
     ..GENERIC
 };
 
@@ -124,7 +132,7 @@ pub(super) const OPENCODE: Dialect = Dialect {
 pub(super) const WINDSURF: Dialect = Dialect {
     client: "Windsurf",
     timeout: Timeout::Seconds,
-    dollar_files: true,
+    files: FileVariable::Dollar,
     ..GENERIC
 };
 

@@ -55,15 +55,12 @@ pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<usize>) {
             line_number += 1;
             end = close(&quoted[from..], quote).map(|at| from + at);
         }
-        match end {
-            Some(end) => {
-                rest = ahead;
-                variables.push((name.to_owned(), unescape(&quoted[..end], quote)));
-            }
-            None => {
-                line_number = started;
-                bad.push(started);
-            }
+        if let Some(end) = end {
+            rest = ahead;
+            variables.push((name.to_owned(), unescape(&quoted[..end], quote)));
+        } else {
+            line_number = started;
+            bad.push(started);
         }
     }
     (variables, bad)

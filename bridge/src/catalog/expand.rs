@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, FileVariable};
 use super::problem::Reason;
 use super::read;
 
@@ -99,7 +99,7 @@ impl Variables<'_> {
                 result.push_str(&self.variable(name, None, field, found, depth)?);
                 rest = after;
             } else if let Some((path, after)) =
-                braced(rest, "{file:").filter(|_| self.dialect.brace_files)
+                braced(rest, "{file:").filter(|_| self.dialect.files == FileVariable::Braces)
             {
                 result.push_str(&self.file(path, field, found)?);
                 rest = after;
@@ -153,7 +153,9 @@ impl Variables<'_> {
             Some((kind @ ("command" | "config" | "extensionInstallFolder"), _)) => {
                 Err(Reason::EditorVariable(kind.to_owned(), field.to_owned()))
             }
-            Some(("file", path)) if self.dialect.dollar_files => self.file(path, field, found),
+            Some(("file", path)) if self.dialect.files == FileVariable::Dollar => {
+                self.file(path, field, found)
+            }
             _ => {
                 // Parameter expansion of a shell script, most likely: `sh -c 'echo ${x%.*}'`. Only the name is shown;
                 // what follows may be anything.

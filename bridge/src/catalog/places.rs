@@ -5,9 +5,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::dialect::{self, Dialect};
-use super::document::Syntax;
-
 /// Everything that decides which files are considered and how they read.
 #[derive(Clone)]
 pub struct Places {
@@ -110,7 +107,7 @@ impl Places {
     }
 
     /// A folder named by a variable, or the usual one.
-    fn folder(&self, variable: &str, usual: PathBuf) -> PathBuf {
+    pub(super) fn folder(&self, variable: &str, usual: PathBuf) -> PathBuf {
         let named = self
             .environment
             .get(variable)
@@ -118,111 +115,14 @@ impl Places {
         named.map_or(usual, |value| self.cwd.join(value.trim()))
     }
 
-    /// Every place, the first one winning.
-    pub(super) fn candidates(&self) -> Vec<Candidate> {
-        let home = |path: &str| self.home.join(path);
-        let here = |path: &str| self.cwd.join(path);
-        let mut places = vec![
-            Candidate::folder(&dialect::GENERIC, self.state_dir.clone()),
-            Candidate::folder(&dialect::SHARED, self.config_home.join("mcp/servers")),
-            Candidate::folder(&dialect::SHARED, here("mcp-servers")),
-            Candidate::file(&dialect::CLAUDE_PROJECT, here(".mcp.json")),
-            Candidate::file(&dialect::VS_CODE, here(".vscode/mcp.json")),
+    /// A place below the configuration folder; where that was moved, the usual one counts as well.
+    pub(super) fn configured(&self, path: &str) -> Vec<PathBuf> {
+        let mut paths = vec![
+            self.config_home.join(path),
+            self.home.join(".config").join(path),
         ];
-        let claude = self.folder("CLAUDE_CONFIG_DIR", self.home.clone());
-        // Keeps the history of every project too: may be large.
-        places.push(Candidate {
-            limit: 64 << 20,
-            ..Candidate::file(&dialect::CLAUDE_CODE, claude.join(".claude.json"))
-        });
-        places.extend([
-            Candidate::file(&dialect::CURSOR, home(".cursor/mcp.json")),
-            Candidate::file(&dialect::CURSOR, here(".cursor/mcp.json")),
-            Candidate::file(&dialect::OPENCODE, home(".opencode.json")),
-            Candidate::file(
-                &dialect::OPENCODE,
-                self.config_home.join("opencode/opencode.json"),
-            ),
-            Candidate::file(
-                &dialect::OPENCODE,
-                self.config_home.join("opencode/opencode.jsonc"),
-            ),
-            Candidate::file(
-                &dialect::WINDSURF,
-                home(".codeium/windsurf/mcp_config.json"),
-            ),
-        ]);
-        let applications = match self.platform {
-            Platform::Linux => self.config_home.clone(),
-            Platform::MacOs => home("Library/Application Support"),
-        };
-        places.extend([
-            Candidate::file(
-                &dialect::CLAUDE_DESKTOP,
-                applications.join("Claude/claude_desktop_config.json"),
-            ),
-            Candidate::file(
-                &dialect::CLAUDE_DESKTOP,
-                applications.join("Claude/claude_code_config.json"),
-            ),
-            Candidate::file(
-                &dialect::CLAUDE_PROJECT,
-                applications.join("Claude Code/claude_code_config.json"),
-            ),
-            Candidate::file(&dialect::CLAUDE_CODE, home(".claude/settings.json")),
-            Candidate::file(
-                &dialect::CLAUDE_CODE,
-                home(".claude/claude_code_config.json"),
-            ),
-            Candidate::file(&dialect::GEMINI, home(".gemini/settings.json")),
-        ]);
-        let codex = self.folder("CODEX_HOME", home(".codex"));
-        places.push(Candidate {
-            syntax: Syntax::Toml,
-            ..Candidate::file(&dialect::CODEX, codex.join("config.toml"))
-        });
-        for editor in ["Code", "Code - Insiders", "VSCodium"] {
-            let user = applications.join(editor).join("User");
-            places.push(Candidate::file(
-                &dialect::VS_CODE_SETTINGS,
-                user.join("settings.json"),
-            ));
-            places.push(Candidate::file(&dialect::VS_CODE, user.join("mcp.json")));
-        }
-        places.push(Candidate::file(
-            &dialect::ZED,
-            self.config_home.join("zed/settings.json"),
-        ));
-        if self.config_home != home(".config") {
-            places.push(Candidate::file(
-                &dialect::ZED,
-                home(".config/zed/settings.json"),
-            ));
-        }
-        if let Some(extra) = &self.extra {
-            places.push(Candidate {
-                must_exist: true,
-                ..Candidate::file(&dialect::GENERIC, extra.clone())
-            });
-        }
-        places.extend([
-            Candidate::never(
-                home(".claude/.mcp.json"),
-                "no client reads it; Claude Code's user servers stand in ~/.claude.json",
-            ),
-            Candidate::never(
-                home(".mcp.json"),
-                "is read only when the bridge is started in the home folder",
-            ),
-            Candidate::never(
-                home(".claude/plugins"),
-                "servers of plugins are out of scope; copy their definition to a file above",
-            ),
-        ]);
-        if self.cwd == self.home {
-            places.retain(|place| place.never.is_none() || place.path != home(".mcp.json"));
-        }
-        places
+        paths.dedup();
+        paths
     }
 
     /// The spellings under which the working directory may be a key.
@@ -233,53 +133,5 @@ impl Places {
         }
         spellings.dedup();
         spellings
-    }
-}
-
-/// A place where definitions may stand.
-#[derive(Debug)]
-pub(super) struct Candidate {
-    pub(super) dialect: &'static Dialect,
-    pub(super) path: PathBuf,
-    pub(super) syntax: Syntax,
-    /// All `*.json` files in it count.
-    pub(super) is_folder: bool,
-    /// Most bytes read.
-    pub(super) limit: u64,
-    /// The user named it, so its absence is a mistake.
-    pub(super) must_exist: bool,
-    /// Why it is not read although people put definitions there.
-    pub(super) never: Option<&'static str>,
-}
-
-impl Candidate {
-    pub(super) fn file(dialect: &'static Dialect, path: PathBuf) -> Self {
-        let toml = path
-            .extension()
-            .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-        let syntax = if toml { Syntax::Toml } else { Syntax::Json };
-        Self {
-            dialect,
-            path,
-            syntax,
-            is_folder: false,
-            limit: 4 << 20,
-            must_exist: false,
-            never: None,
-        }
-    }
-
-    fn folder(dialect: &'static Dialect, path: PathBuf) -> Self {
-        Self {
-            is_folder: true,
-            ..Self::file(dialect, path)
-        }
-    }
-
-    fn never(path: PathBuf, why: &'static str) -> Self {
-        Self {
-            never: Some(why),
-            ..Self::file(&dialect::CLAUDE_CODE, path)
-        }
     }
 }

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(failure(&path("nul")), "is not UTF-8 text");
         std::fs::write(path("latin"), b"{\"a\": \"\xe4\"}").unwrap();
         assert_eq!(failure(&path("latin")), "is not UTF-8 text");
-        std::fs::write(path("large"), vec![b' '; (LIMIT + 1) as usize]).unwrap();
+        std::fs::write(path("large"), vec![b' '; (1 << 20) + 1]).unwrap();
         assert_eq!(failure(&path("large")), "is larger than 1 MiB");
     }
 

@@ -1,0 +1,177 @@
+//! Every file in which some client keeps servers, in the order in which definitions win.
+
+use std::path::PathBuf;
+
+use super::dialect::{self, Dialect};
+use super::document::Syntax;
+use super::places::{Places, Platform};
+
+/// A place where definitions may stand.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) dialect: &'static Dialect,
+    pub(super) path: PathBuf,
+    pub(super) syntax: Syntax,
+    /// All `*.json` files in it count.
+    pub(super) is_folder: bool,
+    /// Most bytes read.
+    pub(super) limit: u64,
+    /// The user named it, so its absence is a mistake.
+    pub(super) must_exist: bool,
+    /// Why it is not read although people put definitions there.
+    pub(super) never: Option<&'static str>,
+}
+
+impl Candidate {
+    fn file(dialect: &'static Dialect, path: PathBuf) -> Self {
+        let toml = path
+            .extension()
+            .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+        let syntax = if toml { Syntax::Toml } else { Syntax::Json };
+        Self {
+            dialect,
+            path,
+            syntax,
+            is_folder: false,
+            limit: 4 << 20,
+            must_exist: false,
+            never: None,
+        }
+    }
+
+    fn folder(dialect: &'static Dialect, path: PathBuf) -> Self {
+        Self {
+            is_folder: true,
+            ..Self::file(dialect, path)
+        }
+    }
+
+    fn never(path: PathBuf, why: &'static str) -> Self {
+        Self {
+            never: Some(why),
+            ..Self::file(&dialect::CLAUDE_CODE, path)
+        }
+    }
+}
+
+impl Places {
+    /// Every place, the first one winning.
+    pub(super) fn candidates(&self) -> Vec<Candidate> {
+        let here = |path: &str| self.cwd.join(path);
+        let mut list = vec![Candidate::folder(&dialect::GENERIC, self.state_dir.clone())];
+        list.extend(
+            self.configured("mcp/servers")
+                .into_iter()
+                .map(|path| Candidate::folder(&dialect::SHARED, path)),
+        );
+        list.extend([
+            Candidate::folder(&dialect::SHARED, here("mcp-servers")),
+            Candidate::file(&dialect::CLAUDE_PROJECT, here(".mcp.json")),
+            Candidate::file(&dialect::VS_CODE, here(".vscode/mcp.json")),
+        ]);
+        self.of_clients(&mut list);
+        list.extend(self.extra.iter().map(|path| Candidate {
+            must_exist: true,
+            ..Candidate::file(&dialect::GENERIC, path.clone())
+        }));
+        self.never_read(&mut list);
+        list
+    }
+
+    fn of_clients(&self, list: &mut Vec<Candidate>) {
+        let home = |path: &str| self.home.join(path);
+        let claude = self.folder("CLAUDE_CONFIG_DIR", self.home.clone());
+        list.extend([
+            // Keeps the history of every project too: may be large.
+            Candidate {
+                limit: 64 << 20,
+                ..Candidate::file(&dialect::CLAUDE_CODE, claude.join(".claude.json"))
+            },
+            Candidate::file(&dialect::CURSOR, home(".cursor/mcp.json")),
+            Candidate::file(&dialect::CURSOR, self.cwd.join(".cursor/mcp.json")),
+            Candidate::file(&dialect::OPENCODE, home(".opencode.json")),
+        ]);
+        for path in ["opencode/opencode.json", "opencode/opencode.jsonc"] {
+            list.extend(
+                self.configured(path)
+                    .into_iter()
+                    .map(|path| Candidate::file(&dialect::OPENCODE, path)),
+            );
+        }
+        list.push(Candidate::file(
+            &dialect::WINDSURF,
+            home(".codeium/windsurf/mcp_config.json"),
+        ));
+        let application = |path: &str| match self.platform {
+            Platform::Linux => self.configured(path),
+            Platform::MacOs => vec![home("Library/Application Support").join(path)],
+        };
+        let application_file = |list: &mut Vec<Candidate>, dialect, path: &str| {
+            list.extend(
+                application(path)
+                    .into_iter()
+                    .map(|path| Candidate::file(dialect, path)),
+            );
+        };
+        application_file(
+            list,
+            &dialect::CLAUDE_DESKTOP,
+            "Claude/claude_desktop_config.json",
+        );
+        application_file(
+            list,
+            &dialect::CLAUDE_PROJECT,
+            "Claude/claude_code_config.json",
+        );
+        application_file(
+            list,
+            &dialect::CLAUDE_PROJECT,
+            "Claude Code/claude_code_config.json",
+        );
+        list.extend([
+            Candidate::file(&dialect::CLAUDE_CODE, home(".claude/settings.json")),
+            Candidate::file(
+                &dialect::CLAUDE_CODE,
+                home(".claude/claude_code_config.json"),
+            ),
+            Candidate::file(&dialect::GEMINI, home(".gemini/settings.json")),
+            Candidate::file(
+                &dialect::CODEX,
+                self.folder("CODEX_HOME", home(".codex"))
+                    .join("config.toml"),
+            ),
+        ]);
+        for editor in ["Code", "Code - Insiders", "VSCodium"] {
+            application_file(
+                list,
+                &dialect::VS_CODE_SETTINGS,
+                &format!("{editor}/User/settings.json"),
+            );
+            application_file(list, &dialect::VS_CODE, &format!("{editor}/User/mcp.json"));
+        }
+        list.extend(
+            self.configured("zed/settings.json")
+                .into_iter()
+                .map(|path| Candidate::file(&dialect::ZED, path)),
+        );
+    }
+
+    /// Where people put definitions in vain; reported when something is there.
+    fn never_read(&self, list: &mut Vec<Candidate>) {
+        let home = |path: &str| self.home.join(path);
+        list.push(Candidate::never(
+            home(".claude/.mcp.json"),
+            "is read by no client; the user's servers of Claude Code stand in ~/.claude.json",
+        ));
+        if self.cwd != self.home {
+            list.push(Candidate::never(
+                home(".mcp.json"),
+                "is read only when the bridge is started in the home folder",
+            ));
+        }
+        list.push(Candidate::never(
+            home(".claude/plugins"),
+            "servers of plugins are out of scope; copy a definition to one of the files above",
+        ));
+    }
+}
