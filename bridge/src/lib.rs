@@ -7,5 +7,6 @@
 pub mod catalog;
 pub mod engine;
 pub mod guest;
+pub mod render;
 pub mod session;
 pub mod settings;

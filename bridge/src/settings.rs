@@ -42,7 +42,7 @@ pub struct Settings {
     pub servers_config: Option<PathBuf>,
     /// The file that settings came from, where there is one.
     pub file: Option<PathBuf>,
-    /// What else the environment says: home, engine addresses, search path.
+    /// What else the environment says: home, search path, XDG folders.
     pub surroundings: Surroundings,
 }
 

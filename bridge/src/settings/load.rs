@@ -439,7 +439,6 @@ mod tests {
             ("MCP_BRIDGE_ALLOW_SELF_SERVER", "1"),
             ("MCP_SERVERS_CONFIG", "/s.json"),
             ("XDG_RUNTIME_DIR", "/run/user/1000"),
-            ("DOCKER_HOST", "tcp://h:1"),
         ])
         .expect("accepted");
         let expected = Settings {
@@ -481,10 +480,6 @@ mod tests {
             surroundings: settings.surroundings.clone(),
         };
         assert_eq!(settings, expected);
-        assert_eq!(
-            settings.surroundings.docker_host.as_deref(),
-            Some("tcp://h:1")
-        );
         assert_eq!(
             settings.surroundings.runtime_dir.as_deref(),
             Some(Path::new("/run/user/1000"))

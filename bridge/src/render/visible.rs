@@ -1,0 +1,121 @@
+//! Bytes as text that is safe to show: what is not UTF-8, and control characters, become visible escapes.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Bytes as text. Valid UTF-8 is taken over as it is; other bytes become `\xNN`.
+pub(super) fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| {
+        let mut text = String::with_capacity(error.as_bytes().len() * 2);
+        for chunk in error.as_bytes().utf8_chunks() {
+            text.push_str(chunk.valid());
+            for byte in chunk.invalid() {
+                let _ = write!(text, "\\x{byte:02x}");
+            }
+        }
+        text
+    })
+}
+
+/// Control characters become `\xNN`, so that output cannot move a cursor, ring, or hide what follows. New lines (also
+/// those of Windows) and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) && !text.contains('\r') {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + text.len() / 8);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\r' if characters.peek() == Some(&'\n') => shown.push('\r'),
+            '\r' => shown.push_str("\\r"),
+            _ if is_hidden(character) => {
+                let _ = write!(shown, "\\x{:02x}", u32::from(character));
+            }
+            _ => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Controls other than tab, new line and carriage return. All are below U+0100, so two digits do.
+fn is_hidden(character: char) -> bool {
+    character.is_control() && !matches!(character, '\t' | '\n' | '\r')
+}
+
+/// A number with commas: `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Bytes as people say them: `512 B`, `1.4 MiB`, `8 MiB`.
+pub fn size(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let step = (0..units.len() - 1)
+        .take_while(|step| bytes >> (10 * (step + 1)) > 0)
+        .count();
+    let divisor = 1_u64 << (10 * step);
+    let tenths = u64::try_from(u128::from(bytes) * 10 / u128::from(divisor)).unwrap_or(u64::MAX);
+    if tenths.is_multiple_of(10) || tenths >= 1000 {
+        format!("{} {}", tenths / 10, units[step])
+    } else {
+        format!("{}.{} {}", tenths / 10, tenths % 10, units[step])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn controls_are_shown_and_text_is_left_alone() {
+        assert_eq!(visible("a\n\n b\tc\r\né🦀"), "a\n\n b\tc\r\né🦀");
+        assert_eq!(visible("\u{1b}[31mred\u{1b}[0m"), "\\x1b[31mred\\x1b[0m");
+        assert_eq!(visible("10%\r20%\r\n"), "10%\\r20%\r\n");
+        assert_eq!(visible("\u{0}\u{7}\u{7f}\u{9b}"), "\\x00\\x07\\x7f\\x9b");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown() {
+        assert_eq!(
+            decode(b"ok \xff\xfe caf\xc3\xa9 \xc3".to_vec()),
+            "ok \\xff\\xfe café \\xc3"
+        );
+        assert_eq!(decode(b"\xed\xa0\x80".to_vec()), "\\xed\\xa0\\x80");
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(size(0), "0 B");
+        assert_eq!(size(1023), "1023 B");
+        assert_eq!(size(8 << 20), "8 MiB");
+        assert_eq!(size(1_468_006), "1.3 MiB");
+        assert_eq!(size(u64::MAX), "16777215 TiB");
+    }
+
+    proptest! {
+        #[test]
+        fn valid_text_is_decoded_unchanged(text in ".*") {
+            prop_assert_eq!(decode(text.clone().into_bytes()), text);
+        }
+
+        #[test]
+        fn nothing_shown_moves_a_cursor(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let shown = visible(&decode(bytes)).replace("\r\n", "\n");
+            prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+        }
+    }
+}
