@@ -8,5 +8,6 @@ pub mod catalog;
 pub mod engine;
 pub mod guest;
 pub mod render;
+pub mod server;
 pub mod session;
 pub mod settings;

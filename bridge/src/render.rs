@@ -56,7 +56,7 @@ impl Payload {
         let (stdout, stdout_dropped) = text(outcome.stdout);
         let (stderr, stderr_dropped) = text(outcome.stderr);
         let (error, summary, reason) = match outcome.error {
-            Some(error) => explain(error),
+            Some(error) => explain(error, outcome.status == Status::Error && !lost),
             None if success => (None, "success".to_owned(), None),
             None => (
                 None,
@@ -97,8 +97,8 @@ impl Payload {
         }
     }
 
-    /// Of a call for which there is no sandbox; nothing was run. `code` is one of `doctor`'s.
-    pub fn unavailable(code: &str, message: String) -> Self {
+    /// Of a call that nothing was run for, for a reason that is not its own. `code` is one of `doctor`'s, or a word.
+    pub fn refused(code: &str, message: String) -> Self {
         Self {
             status: "error",
             summary: first_line(&message),
@@ -174,30 +174,33 @@ fn status(status: Status) -> &'static str {
 }
 
 /// The error as a reader wants it, one line of it, and the reason where it is none of the code's own exceptions.
-fn explain(error: RunError) -> (Option<String>, String, Option<String>) {
-    // Exception classes are names that Python code has given; reasons are our own words in lower case.
-    let is_reason = !error.kind.is_empty()
-        && error
-            .kind
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if is_reason {
-        let summary = first_line(&error.message);
-        return (Some(error.message), summary, Some(error.kind));
-    }
-    let line = match (error.kind.as_str(), error.message.as_str()) {
-        ("", message) => message.to_owned(),
-        (kind, "") => kind.to_owned(),
-        (kind, message) => format!("{kind}: {message}"),
-    };
-    let summary = first_line(&line);
+fn explain(error: RunError, is_own: bool) -> (Option<String>, String, Option<String>) {
     let traceback = error.traceback.trim_end_matches('\n');
+    if is_own {
+        let line = match (error.kind.as_str(), error.message.as_str()) {
+            ("", message) => message.to_owned(),
+            (kind, "") => kind.to_owned(),
+            (kind, message) => format!("{kind}: {message}"),
+        };
+        let summary = first_line(&line);
+        let shown = if traceback.is_empty() {
+            line
+        } else {
+            traceback.to_owned()
+        };
+        return (Some(shown), summary, None);
+    }
+    let summary = first_line(&error.message);
     let shown = if traceback.is_empty() {
-        line
+        error.message
     } else {
-        traceback.to_owned()
+        format!("{}\n{traceback}", error.message)
     };
-    (Some(shown), summary, None)
+    (
+        Some(shown),
+        summary,
+        Some(error.kind).filter(|kind| !kind.is_empty()),
+    )
 }
 
 fn first_line(text: &str) -> String {

@@ -50,11 +50,7 @@ pub(super) fn write(payload: &Payload) -> String {
 fn write_news(text: &mut String, payload: &Payload) {
     let _ = write!(text, "status: {}", payload.status);
     if let Some(error) = &payload.error {
-        let label = if needs_label(payload, error) {
-            "error: "
-        } else {
-            ""
-        };
+        let label = if needs_label(payload) { "error: " } else { "" };
         let _ = write!(text, "\n{label}{}", visible(error.trim_end_matches('\n')));
     }
     // After a signal the error names it already.
@@ -64,11 +60,12 @@ fn write_news(text: &mut String, payload: &Payload) {
 }
 
 /// A traceback or an exception's own line speaks for itself, and so does what follows `status: timeout`.
-fn needs_label(payload: &Payload, error: &str) -> bool {
-    let own_words = payload.reason.is_some() || payload.status == "validation_error";
-    own_words
-        && matches!(payload.status, "error" | "validation_error")
-        && !error.starts_with("Traceback")
+fn needs_label(payload: &Payload) -> bool {
+    match payload.status {
+        "validation_error" => true,
+        "error" => payload.reason.is_some(),
+        _ => false,
+    }
 }
 
 fn write_stream(text: &mut String, heading: Option<&str>, stream: &str, dropped: u64, limit: u64) {

@@ -26,12 +26,12 @@ fn printed(text: &str) -> Captured {
     }
 }
 
-fn failure(kind: &str, message: &str, traceback: &str) -> Option<RunError> {
-    Some(RunError {
+fn failure(kind: &str, message: &str, traceback: &str) -> RunError {
+    RunError {
         kind: kind.to_owned(),
         message: message.to_owned(),
         traceback: traceback.to_owned(),
-    })
+    }
 }
 
 fn payload(outcome: RunOutcome) -> Payload {
@@ -82,7 +82,7 @@ fn an_exception() {
     let run = RunOutcome {
         stdout: printed("so far\n"),
         stderr: printed("warned"),
-        error: failure("KeyError", "'price'", traceback),
+        error: Some(failure("KeyError", "'price'", traceback)),
         ..outcome(Status::Error)
     };
     insta::assert_snapshot!(all(&payload(run)));
@@ -91,10 +91,23 @@ fn an_exception() {
 #[test]
 fn an_exception_without_traceback() {
     let run = RunOutcome {
-        error: failure("SyntaxError", "invalid syntax", ""),
+        error: Some(failure("SyntaxError", "invalid syntax", "")),
         ..outcome(Status::Error)
     };
     insta::assert_snapshot!(all(&payload(run)));
+}
+
+#[test]
+fn an_exception_class_in_lower_case_is_no_reason_of_ours() {
+    let run = RunOutcome {
+        error: Some(failure("oops", "no", "")),
+        ..outcome(Status::Error)
+    };
+    let structured = payload(run).into_structured();
+    assert_eq!(
+        (&structured["error"], structured.get("reason")),
+        (&Value::from("oops: no"), None)
+    );
 }
 
 #[test]
@@ -117,7 +130,7 @@ fn a_time_limit_with_variables_kept() {
     let message = "stopped after 30 s in cell 7, line 3 (time.sleep); variables are kept";
     let run = RunOutcome {
         stdout: printed("step 1\n"),
-        error: failure("time_limit", message, ""),
+        error: Some(failure("timeout", message, "")),
         ..outcome(Status::Timeout)
     };
     insta::assert_snapshot!(all(&payload(run)));
@@ -127,7 +140,7 @@ fn a_time_limit_with_variables_kept() {
 fn variables_lost_then_a_fresh_session() {
     let message = "killed: memory limit 512 MiB reached; variables are lost";
     let run = RunOutcome {
-        error: failure("memory_limit", message, ""),
+        error: Some(failure("memory_limit", message, "")),
         exit_code: Some(137),
         state: State::Lost,
         ..outcome(Status::Error)
@@ -144,7 +157,11 @@ fn variables_lost_then_a_fresh_session() {
 #[test]
 fn cancelled() {
     let run = RunOutcome {
-        error: failure("cancelled", "stopped on request; variables are kept", ""),
+        error: Some(failure(
+            "cancelled",
+            "stopped on request; variables are kept",
+            "",
+        )),
         ..outcome(Status::Cancelled)
     };
     insta::assert_snapshot!(all(&payload(run)));
@@ -160,7 +177,7 @@ fn wrong_arguments() {
 fn no_sandbox() {
     let message = "no container engine answers: tried podman (/run/user/1000/podman/podman.sock: connection \
                    refused).\nDetails: mcp-code-bridge doctor";
-    insta::assert_snapshot!(all(&Payload::unavailable("E0", message.to_owned())));
+    insta::assert_snapshot!(all(&Payload::refused("E0", message.to_owned())));
 }
 
 #[test]
@@ -218,7 +235,7 @@ fn toon_reads_back_as_the_structured_content() {
     let run = RunOutcome {
         stdout: printed("key: value\n- item\n\t\"quoted\" \\ back\u{1b}\u{0}slash, true\n"),
         exit_code: Some(-9_007_199_254_740_993),
-        error: failure("ValueError", "12", ""),
+        error: Some(failure("ValueError", "12", "")),
         ..outcome(Status::Error)
     };
     let payload = payload(run);

@@ -1,0 +1,35 @@
+//! The definition of `run_python`. Every model pays for it in each conversation, so each word is weighed: `tools/list` stays
+//! within 200 tokens.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool};
+use serde_json::json;
+
+pub(super) const NAME: &str = "run_python";
+
+const DESCRIPTION: &str = "Run Python 3.14 in a sandbox without network. Variables persist between calls; top-level await works. Answers with what is printed and the last expression's value. MCP servers named in `servers` are modules mcp_<name>; help: runtime.capability_summary().";
+
+/// As listed.
+pub(super) fn definition() -> Tool {
+    Tool::new(NAME, DESCRIPTION, Arc::new(schema()))
+}
+
+/// Written by hand: a generated schema spends tokens on titles, formats and nullability.
+fn schema() -> JsonObject {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "code": {"type": "string"},
+            "servers": {"type": "array", "items": {"type": "string"}},
+            "timeout": {"type": "integer", "description": "seconds"},
+            "session": {"type": "string", "description": "name, for separate variables"},
+            "reset": {"type": "boolean", "description": "start afresh"},
+        },
+        "required": ["code"],
+    });
+    match schema {
+        serde_json::Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    }
+}

@@ -1,0 +1,278 @@
+//! JSON-RPC over a pair of byte streams, one message a line.
+//!
+//! Differs from rmcp's own transport in what it does with lines that are no messages: those are answered with an error that
+//! carries the id of the request wherever one can be made out, for a caller that gets no answer waits for ever.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::line::{Envelope, Line, Lines, MAX_LINE, lone_surrogate};
+
+/// Errors without an id that one connection is sent. Two programs that complain of each other's complaints must stop.
+const MAX_COMPLAINTS: usize = 64;
+/// Requests of one batch that are answered one by one.
+const MAX_BATCH: usize = 256;
+
+type Sending = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
+/// The stdio transport.
+pub(super) struct LineTransport<R, W> {
+    lines: Lines<R>,
+    writer: Arc<Mutex<W>>,
+    /// Fires when either stream has ended.
+    closing: CancellationToken,
+    /// Errors that wait to be sent, and the one that is being sent: receiving may be interrupted at any await.
+    unsent: VecDeque<ServerJsonRpcMessage>,
+    sending: Option<Sending>,
+    complaints: usize,
+    /// A request that begins a session has been handed on.
+    opened: bool,
+}
+
+impl<R, W> LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// Over these streams.
+    pub(super) fn new(reader: R, writer: W, closing: CancellationToken) -> Self {
+        Self {
+            lines: Lines::new(reader),
+            writer: Arc::new(Mutex::new(writer)),
+            closing,
+            unsent: VecDeque::new(),
+            sending: None,
+            complaints: 0,
+            opened: false,
+        }
+    }
+
+    /// A message, or nothing where the line was none; what must be answered goes to `unsent`.
+    fn parse(&mut self, line: &Line) -> Option<ClientJsonRpcMessage> {
+        let line = match line {
+            Line::Whole(line) => line,
+            Line::TooLong(envelope) => {
+                let message = format!("message longer than {} MiB", MAX_LINE >> 20);
+                self.refuse(envelope.clone(), ErrorCode::INVALID_REQUEST, message);
+                return None;
+            }
+        };
+        match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
+            Ok(message) => self.admit(message),
+            Err(error) => {
+                self.refuse_line(line, &error);
+                None
+            }
+        }
+    }
+
+    /// rmcp ends the connection on anything but a request before the session has begun; late answers and notifications
+    /// of a client that is still probing are no reason for that.
+    fn admit(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
+        if self.opened {
+            return Some(message);
+        }
+        let ClientJsonRpcMessage::Request(request) = &message else {
+            tracing::debug!("message before the session has begun skipped");
+            return None;
+        };
+        match &request.request {
+            ClientRequest::CustomRequest(custom) if custom.method == "initialize" => {
+                let text = "initialize needs protocolVersion, capabilities and clientInfo";
+                let error = ErrorData::invalid_params(text, None);
+                self.unsent
+                    .push_back(ServerJsonRpcMessage::error(error, Some(request.id.clone())));
+                return None;
+            }
+            // These are answered without a session.
+            ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => {}
+            ClientRequest::InitializeRequest(_) => self.opened = true,
+            other => self.opened = begins_session(other),
+        }
+        Some(message)
+    }
+
+    fn refuse_line(&mut self, line: &[u8], error: &serde_json::Error) {
+        let envelope = Envelope::of(line);
+        if envelope.is_batch {
+            self.refuse_batch(line);
+            return;
+        }
+        let (code, message) = if std::str::from_utf8(line).is_err() {
+            (ErrorCode::PARSE_ERROR, "message is not UTF-8".to_owned())
+        } else if let Some(found) = lone_surrogate(line) {
+            (ErrorCode::INVALID_PARAMS, format!("message holds {found}"))
+        } else if error.is_data() {
+            (
+                ErrorCode::INVALID_REQUEST,
+                "not a JSON-RPC 2.0 request".to_owned(),
+            )
+        } else {
+            (ErrorCode::PARSE_ERROR, format!("not JSON: {error}"))
+        };
+        self.refuse(envelope, code, message);
+    }
+
+    /// Batches went out of the protocol; still, each caller in one learns of it.
+    fn refuse_batch(&mut self, line: &[u8]) {
+        let code = ErrorCode::INVALID_REQUEST;
+        let message = "batches are not supported; send one message a line";
+        let items: Vec<serde_json::Value> = serde_json::from_slice(line).unwrap_or_default();
+        let is_request = |item: &&serde_json::Value| item.get("method").is_some();
+        let ids = items
+            .iter()
+            .filter(is_request)
+            .filter_map(|item| item.get("id"));
+        let ids: Vec<RequestId> = ids
+            .filter_map(|id| serde_json::from_value(id.clone()).ok())
+            .take(MAX_BATCH)
+            .collect();
+        if ids.is_empty() {
+            let envelope = Envelope {
+                is_batch: true,
+                ..Envelope::default()
+            };
+            self.complain(&envelope, code, message.to_owned());
+        }
+        for id in ids {
+            let error = ErrorData::new(code, message, None);
+            self.unsent
+                .push_back(ServerJsonRpcMessage::error(error, Some(id)));
+        }
+    }
+
+    fn refuse(&mut self, envelope: Envelope, code: ErrorCode, message: String) {
+        match envelope.id {
+            // Never answer an answer: that is how two programs talk for ever.
+            _ if envelope.has_answer && !envelope.has_method => {
+                tracing::debug!(message, "malformed answer of the client skipped");
+            }
+            Some(id) => {
+                let error = ErrorData::new(code, message, None);
+                self.unsent
+                    .push_back(ServerJsonRpcMessage::error(error, Some(id)));
+            }
+            None => self.complain(&envelope, code, message),
+        }
+    }
+
+    /// An error that nobody waits for.
+    fn complain(&mut self, envelope: &Envelope, code: ErrorCode, message: String) {
+        // A message with a method and no id is a notification, unless it could not be read at all.
+        let is_notification = envelope.has_method
+            && !envelope.has_id
+            && !envelope.is_batch
+            && code == ErrorCode::INVALID_REQUEST;
+        if is_notification {
+            tracing::debug!(message, "malformed notification skipped");
+            return;
+        }
+        self.complaints += 1;
+        if self.complaints > MAX_COMPLAINTS {
+            tracing::debug!(message, "line that is no message skipped");
+            return;
+        }
+        tracing::warn!(message, "line that is no message");
+        self.unsent.push_back(ServerJsonRpcMessage::error(
+            ErrorData::new(code, message, None),
+            None,
+        ));
+    }
+}
+
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        write(Arc::clone(&self.writer), message, self.closing.clone())
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            // One after the other: a client that sends rubbish and does not read is not read from either.
+            while self.sending.is_some() || !self.unsent.is_empty() {
+                if let Some(sending) = &mut self.sending {
+                    // What went wrong ends the connection by itself.
+                    let _ = sending.as_mut().await;
+                    self.sending = None;
+                } else if let Some(message) = self.unsent.pop_front() {
+                    let writer = Arc::clone(&self.writer);
+                    self.sending = Some(Box::pin(write(writer, message, self.closing.clone())));
+                }
+            }
+            match self.lines.next().await {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.parse(&line) {
+                        return Some(message);
+                    }
+                }
+                Ok(None) => {
+                    self.closing.cancel();
+                    return None;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "standard input cannot be read");
+                    self.closing.cancel();
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A request of the era without handshake begins the session by itself, where it says all it must.
+fn begins_session(request: &ClientRequest) -> bool {
+    let meta = request.get_meta();
+    let is_complete = meta
+        .missing_required_keys(&ProtocolVersion::V_2026_07_28)
+        .is_empty();
+    is_complete
+        && meta
+            .protocol_version()
+            .is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+}
+
+/// Writes one line. A client that is gone ends the connection.
+async fn write<W: AsyncWrite + Send + Unpin>(
+    writer: Arc<Mutex<W>>,
+    message: ServerJsonRpcMessage,
+    closing: CancellationToken,
+) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&message)?;
+    drop(message);
+    line.push(b'\n');
+    let mut writer = writer.lock().await;
+    let written = async {
+        writer.write_all(&line).await?;
+        writer.flush().await
+    };
+    let result = written.await;
+    if let Err(error) = &result {
+        tracing::debug!(%error, "client is gone");
+        closing.cancel();
+    }
+    result
+}
