@@ -88,7 +88,7 @@ struct Raw {
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
     closing: CancellationToken,
     fake: Arc<Fake>,
-    served: tokio::task::JoinHandle<()>,
+    connection: tokio::task::JoinHandle<()>,
 }
 
 impl Raw {
@@ -98,14 +98,14 @@ impl Raw {
         let closing = CancellationToken::new();
         let fake = Arc::new(Fake::default());
         let server = Server::new(fake.clone(), face(), closing.clone());
-        let served = tokio::spawn(server.serve_streams(reader, writer));
+        let connection = tokio::spawn(server.serve_streams(reader, writer));
         let (output, input) = tokio::io::split(ours);
         Self {
             input,
             output: BufReader::new(output).lines(),
             closing,
             fake,
-            served,
+            connection,
         }
     }
 
@@ -535,7 +535,7 @@ async fn the_end_of_input_gives_runs_up_and_ends_the_server() {
         (&json!(1), &json!("cancelled"))
     );
     let started = tokio::time::Instant::now();
-    raw.served.await.expect("no panic");
+    raw.connection.await.expect("no panic");
     assert!(started.elapsed() <= Duration::from_secs(1));
 }
 
@@ -548,7 +548,7 @@ async fn a_signal_ends_the_server_also_when_the_client_does_not_read() {
     }
     raw.closing.cancel();
     let started = tokio::time::Instant::now();
-    raw.served.await.expect("no panic");
+    raw.connection.await.expect("no panic");
     assert!(started.elapsed() <= Duration::from_secs(1));
 }
 
@@ -558,14 +558,14 @@ async fn a_client_that_is_gone_ends_the_server() {
         mut input,
         output,
         closing,
-        served,
+        connection,
         ..
     } = Raw::opened().await;
     let request = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     // Both halves of an in-memory stream must go for its other end to notice.
     input.write_all(request).await.expect("written");
     drop((input, output));
-    served.await.expect("no panic");
+    connection.await.expect("no panic");
     assert!(closing.is_cancelled());
 }
 
@@ -591,7 +591,7 @@ async fn the_client_of_the_same_kit_gets_along() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
     let server = Server::new(Arc::new(Fake::default()), face(), CancellationToken::new());
-    let served = tokio::spawn(server.serve_streams(reader, writer));
+    let connection = tokio::spawn(server.serve_streams(reader, writer));
     let client = ().serve(ours).await.expect("connected");
     let tools = client.list_all_tools().await.expect("listed");
     assert_eq!(tools.len(), 1);
@@ -601,5 +601,5 @@ async fn the_client_of_the_same_kit_gets_along() {
         .await;
     assert_eq!(result.expect("answered").is_error, Some(false));
     client.cancel().await.expect("closed");
-    served.await.expect("no panic");
+    connection.await.expect("no panic");
 }
