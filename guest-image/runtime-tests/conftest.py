@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from guest import Guest
 import pytest
+
+from guest import Guest
 
 
 @pytest.fixture

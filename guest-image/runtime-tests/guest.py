@@ -84,6 +84,11 @@ class Guest:
         self.ready = self.next()
         assert self.ready["type"] == "ready", self.ready
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Of the guest's Python, which need not be the one that runs the tests."""
+        return tuple(int(part) for part in self.ready["python"].split("."))
+
     def write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:

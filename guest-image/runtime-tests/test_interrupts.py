@@ -1,7 +1,8 @@
 """`interrupt` frames: they strike user code of the run that was meant, wherever it is, and nothing else."""
 
-from guest import Guest
 import pytest
+
+from guest import Guest
 
 WAITS = {
     "sleep": ("import time\nprint('go')\ntime.sleep(100)", "line 3 (time.sleep)"),
@@ -28,9 +29,13 @@ WAITS = {
         "t = asyncio.create_task(busy())\nawait asyncio.sleep(100)",
         None,
     ),
-    "lock": ("import threading\nlock = threading.Lock()\nlock.acquire()\nprint('go')\nlock.acquire()", "line 5 (lock.acquire)"),
+    "lock": (
+        "import threading\nlock = threading.Lock()\nlock.acquire()\nprint('go')\nlock.acquire()",
+        "line 5 (lock.acquire)",
+    ),
     "thread join": (
-        "import threading\nstop = threading.Event()\nt = threading.Thread(target=stop.wait)\nt.start()\nprint('go')\nt.join()",
+        "import threading\nwait = threading.Event().wait\nt = threading.Thread(target=wait, daemon=True)\nt.start()\n"
+        "print('go')\nt.join()",
         "line 6 (t.join)",
     ),
     "child process": (
@@ -38,7 +43,10 @@ WAITS = {
         "print('go')\np.wait()",
         "line 4 (p.wait)",
     ),
-    "repr": ("class Slow:\n    def __repr__(self):\n        print('go')\n        while True:\n            pass\nSlow()", None),
+    "repr": (
+        "class Slow:\n    def __repr__(self):\n        print('go')\n        while True:\n            pass\nSlow()",
+        None,
+    ),
     "library code": ("import queue\nq = queue.Queue()\nprint('go')\nq.get()", "line 4 (q.get)"),
 }
 
@@ -94,7 +102,9 @@ def test_interrupts_around_the_end_of_runs_never_hit_the_worker_or_the_next_run(
 
 
 def test_code_that_catches_the_interrupt_succeeds(guest: Guest) -> None:
-    guest.execute("import time\ntry:\n    print('go')\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    print('caught')")
+    guest.execute(
+        "import time\ntry:\n    print('go')\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    print('caught')"
+    )
     outcome = guest.until_output(b"go\n")
     guest.interrupt()
     outcome = guest.collect(outcome)

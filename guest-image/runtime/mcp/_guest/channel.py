@@ -81,6 +81,7 @@ class Channel:
 
     def _take(self, data: bytes) -> None:
         if not data:
+            self.check()
             posix._exit(0)
         self.partial += data
         if b"\n" in data:

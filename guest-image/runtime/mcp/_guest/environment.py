@@ -24,13 +24,13 @@ def prepare() -> "dict[str, Any]":
     """Returns the namespace that cells run in."""
     _codecs.register_error(OUTPUT_ERRORS, _output_errors)
     _open_streams()
-    _warnings.filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))
+    _warnings.filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))  # type: ignore[arg-type]
     sys.dont_write_bytecode = True
     sys.argv = [""]
     sys.path.insert(0, "")
     builtins.input = _no_input
     _add_site_builtins()
-    sys.meta_path.insert(0, _ForkByDefault())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _ForkByDefault())
     main = type(sys)("__main__")
     vars(main).update(__builtins__=builtins, mcp=mcp, runtime=mcp.runtime)
     sys.modules["__main__"] = main

@@ -3,7 +3,7 @@
 from _contextvars import copy_context
 import builtins
 import sys
-import time
+from time import perf_counter
 
 from mcp._guest.interrupts import Interrupts
 from mcp._guest.loading import load
@@ -43,13 +43,13 @@ class Execution:
 
     def run(self, run: int, cell: int, code: str) -> "dict[str, object]":
         """The frame that tells how it went. Whatever user code raises ends up in it."""
-        started = time.perf_counter()
+        started = perf_counter()
         filename = f"<cell {cell}>"
         # Warnings are shown once per line, and line 1 of this cell is another one than line 1 of the last.
         self.namespace.pop("__warningregistry__", None)
         guard = self.interrupts.guard
         value, error = guard(lambda: self._run(code, filename), first=True)
-        run_ms = (time.perf_counter() - started) * 1000
+        run_ms = (perf_counter() - started) * 1000
         outcome: dict[str, object] = dict(_OUTCOME, id=run)
         if error is None and value is not None:
             shown, error = guard(lambda: self._show(value))

@@ -46,7 +46,7 @@ def decode(line: bytes) -> dict[str, object]:
     try:
         text = line.decode().strip()
         value, end = _scan(text, 0)
-    except (ValueError, StopIteration, RecursionError) as error:
+    except Exception as error:
         raise FrameError(f"not JSON: {error}") from None
     if end != len(text) or not isinstance(value, dict) or not isinstance(value.get("type"), str):
         raise FrameError("not one JSON object with a type")

@@ -40,6 +40,7 @@ class Relay:
         self.open = {stream.descriptor: stream for stream in self.streams}
         self.frames = frames
         self.partial = bytearray()
+        self.lines: list[bytearray] = []
         self.pending = bytearray()
         self.flush_at: float | None = None
         self.lull = False
@@ -73,6 +74,9 @@ class Relay:
         if self.pending and not self._push():
             self._handle(self.blocked.poll())
             return
+        if self.lines:
+            self._relay()
+            return
         timeout, poll = -1, self.all
         now = time.monotonic()
         if self.flush_at is not None:
@@ -96,7 +100,7 @@ class Relay:
             if descriptor in self.open:
                 self._read(self.open[descriptor])
             elif descriptor == self.frames:
-                self._relay()
+                self._pull()
             elif descriptor == self.wake:
                 self._woken()
             elif descriptor in (HOST_IN, HOST_OUT) and event & GONE:
@@ -112,6 +116,9 @@ class Relay:
             self.all.unregister(stream.descriptor)
             del self.open[stream.descriptor]
             return 0
+        if self.lost_at is None and not self.lines:
+            # The run that printed this has sent its `!begin` before, so that it is counted to the right budget.
+            self._pull()
         self.pending += stream.feed(data)
         if self.flush_at is None and stream.size:
             self.flush_at = time.monotonic() + FLUSH_SECONDS
@@ -130,7 +137,7 @@ class Relay:
             self.pending += stream.take(final=final)
         self.flush_at, self.lull = None, False
 
-    def _relay(self) -> bool:
+    def _pull(self) -> bool:
         """Takes once from the worker's channel; false when there is nothing now or ever again."""
         try:
             data = posix.read(self.frames, FRAME_BYTES)
@@ -144,31 +151,39 @@ class Relay:
             return False
         self.partial += data
         if b"\n" in data:
-            # What was printed before a frame was sent is in the pipes by now, and goes first.
-            self._drain()
-            self._flush(final=True)
             lines = self.partial.split(b"\n")
             self.partial = lines.pop()
             for line in lines:
-                if line.startswith(b"!"):
-                    self._command(bytes(line))
+                if self.lines or not line.startswith(b"!begin "):
+                    self.lines.append(line)
                 else:
-                    self.pending += line
-                    self.pending += b"\n"
+                    self._begin(line)
         if len(self.partial) > FRAME_LIMIT:
             self._kill()
             self.status = EXIT_PROTOCOL
             return False
         return True
 
-    def _command(self, line: bytes) -> None:
-        """`!begin BYTES` and `!end` from the worker. User code may forge them; the host has limits of its own."""
-        verb, _, argument = line.partition(b" ")
-        if verb == b"!begin" and argument.isdigit() and len(argument) < 16:
+    def _relay(self) -> None:
+        """What was printed before a frame was sent is in the pipes by now, and goes first."""
+        lines, self.lines = self.lines, []
+        self._drain()
+        self._flush(final=True)
+        for line in lines:
+            if not line.startswith(b"!"):
+                self.pending += line
+                self.pending += b"\n"
+            elif line == b"!end":
+                self._tell_dropped()
+            else:
+                self._begin(line)
+
+    def _begin(self, line: bytearray) -> None:
+        """`!begin BYTES`: a run begins, with its budget. User code may forge it; the host has limits of its own."""
+        budget = line[7:]
+        if budget.isdigit() and len(budget) < 16:
             for stream in self.streams:
-                stream.begin(int(argument))
-        elif verb == b"!end":
-            self._tell_dropped()
+                stream.begin(int(budget))
 
     def _tell_dropped(self) -> None:
         counts = {stream.name: stream.dropped for stream in self.streams}
@@ -232,9 +247,9 @@ class Relay:
                 self._handle(self.blocked.poll(20))
             else:
                 self._handle(self.all.poll(20))
-        while self.lost_at is None and self._relay():
+        while self.lost_at is None and self._pull():
             pass
-        self._drain()
+        self._relay()
         self._flush(final=True)
         self._tell_dropped()
         code = 128 + _signal.SIGTERM if self.terminated else status

@@ -99,6 +99,7 @@ def remember(filename: str, code: str) -> list[str]:
 def compile_cell(code: str, filename: str) -> "CodeType":
     """Code that leaves the value of a bare last expression in the name `RESULT`, unless a `;` follows it."""
     global _future
+    code = code.removeprefix("\ufeff")
     _check_text(code, filename)
     lines = remember(filename, code)
     flags = TOP_LEVEL_AWAIT | _future
@@ -121,7 +122,8 @@ def _is_silenced(last: _ast.Expr, lines: list[str]) -> bool:
     line, column = last.end_lineno or 0, last.end_col_offset or 0
     if not 0 < line <= len(lines):
         return False
-    return lines[line - 1].encode()[column:].lstrip().startswith(b";")
+    rest = lines[line - 1].encode()[column:] + "".join(lines[line : line + 10]).encode()
+    return rest.lstrip(b" \t\f\\\n").startswith(b";")
 
 
 def _check_text(code: str, filename: str) -> None:
