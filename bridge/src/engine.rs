@@ -28,6 +28,7 @@ mod report;
 mod seccomp;
 mod surroundings;
 
+pub(crate) use contexts::hex;
 pub use error::{Attempt, Attempts, Error};
 pub use finder::{Finder, InUse, Tell};
 pub use owner::Owner;
@@ -70,7 +71,7 @@ pub struct EngineReport {
 }
 
 /// What the engine knows of an image.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageFacts {
     /// The engine's ID: the config digest, or with containerd's store the manifest digest.
     pub id: String,
@@ -80,6 +81,8 @@ pub struct ImageFacts {
     pub architecture: String,
     /// `linux`.
     pub os: String,
+    /// Digests of manifests under which it was loaded or pulled, where the engine kept them.
+    pub manifests: Vec<String>,
     /// Variables that it sets, as `NAME=value`.
     pub environment: Vec<String>,
 }

@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod engine;
 pub mod guest;
+pub mod image;
 pub mod render;
 pub mod server;
 pub mod session;

@@ -15,6 +15,7 @@ mod answer;
 mod capture;
 mod ending;
 mod execution;
+pub mod launch;
 mod name;
 mod queue;
 mod registry;

@@ -39,6 +39,9 @@ const ACT: Duration = Duration::from_secs(60);
 const LOAD: Duration = Duration::from_secs(600);
 /// How often a load's progress is told.
 const TELL: Duration = Duration::from_millis(100);
+/// Processes of the guests' user together, where podman must be told a number: it lowers its own limit below what it then
+/// asks for. The limit of each guest is its cgroup's.
+const PROCESSES: u64 = 16 << 10;
 /// Size of the pieces in which an archive is sent.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -262,6 +265,13 @@ impl Engine for ApiEngine {
                 .unwrap_or_default(),
             architecture: found.architecture.unwrap_or_default(),
             os: found.os.unwrap_or_default(),
+            manifests: found
+                .repo_digests
+                .iter()
+                .flatten()
+                .filter_map(|name| name.rsplit_once('@'))
+                .map(|(_, digest)| digest.to_owned())
+                .collect(),
             environment: found
                 .config
                 .and_then(|config| config.env)
@@ -302,13 +312,20 @@ impl Engine for ApiEngine {
         let load = answers.try_for_each(|_| async { Ok(()) });
         let mut load = std::pin::pin!(self.within(LOAD, act, load));
         let mut ticks = tokio::time::interval(TELL);
+        let mut told = None;
+        let mut tell = || {
+            let now = count.load(Ordering::Relaxed);
+            if told.replace(now) != Some(now) {
+                sent(now);
+            }
+        };
         let result = loop {
             tokio::select! {
                 result = &mut load => break result,
-                _ = ticks.tick() => sent(count.load(Ordering::Relaxed)),
+                _ = ticks.tick() => tell(),
             }
         };
-        sent(count.load(Ordering::Relaxed));
+        tell();
         // A file that cannot be read to its end looks to the engine like a client that went away.
         let broken = broken.lock().ok().and_then(|mut broken| broken.take());
         match broken {
@@ -495,11 +512,10 @@ fn ceiling(owner: Option<u32>) -> Ceiling {
     if owner.is_none() || !cfg!(target_os = "linux") {
         return Ceiling::default();
     }
+    let processes = getrlimit(Resource::Nproc).maximum.unwrap_or(PROCESSES);
     Ceiling {
         open_files: getrlimit(Resource::Nofile).maximum,
-        processes: getrlimit(Resource::Nproc)
-            .maximum
-            .filter(|_| owner == Some(0)),
+        processes: (owner == Some(0)).then(|| processes.min(PROCESSES)),
     }
 }
 

@@ -259,17 +259,16 @@ mod tests {
     use super::super::surroundings::tests::in_folder;
     use super::*;
 
-    fn texts(variables: &[(&str, &str)], kind: Option<EngineKind>) -> Vec<String> {
+    fn texts(variables: &[(&'static str, &str)], kind: Option<EngineKind>) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = folder.path().join("runtime");
         std::fs::create_dir_all(&runtime).expect("a folder");
         std::fs::create_dir_all(folder.path().join("home/.colima/default")).expect("a folder");
         std::fs::write(folder.path().join("home/.colima/default/docker.sock"), "").expect("made");
-        let mut surroundings = in_folder(folder.path(), variables);
-        surroundings.variables.insert(
-            "XDG_RUNTIME_DIR".to_owned(),
-            runtime.to_string_lossy().into_owned(),
-        );
+        let runtime = runtime.to_string_lossy();
+        let mut all = vec![("XDG_RUNTIME_DIR", &*runtime)];
+        all.extend(variables);
+        let surroundings = in_folder(folder.path(), &all);
         let settings = EngineSettings {
             kind,
             ..EngineSettings::default()

@@ -1,4 +1,4 @@
-//! What the process finds around it that says where engines may be: standard variables, folders and programs.
+//! What is around the process that says where engines may be: standard variables, folders and programs.
 //!
 //! `CONTAINER_HOST`, `DOCKER_HOST` and the like are the engines' own conventions, not settings of the bridge; they are
 //! read here, once, and tests put a folder and a map in their place.
@@ -24,16 +24,14 @@ const VARIABLES: [&str; 9] = [
 /// What is around the process.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// The variables that matter; empty ones are left out.
-    pub variables: BTreeMap<String, String>,
-    /// The user's home.
-    pub home: Option<PathBuf>,
-    /// The user.
-    pub uid: u32,
+    /// The variables that matter, by name; empty ones are left out.
+    variables: BTreeMap<&'static str, String>,
+    pub(super) home: Option<PathBuf>,
+    pub(super) uid: u32,
     /// `/`, or a folder in its place.
-    pub root: PathBuf,
+    root: PathBuf,
     /// Where temporary files go.
-    pub temporary: PathBuf,
+    pub(super) temporary: PathBuf,
 }
 
 impl Surroundings {
@@ -41,12 +39,12 @@ impl Surroundings {
     pub fn of_process() -> Self {
         let variables = VARIABLES
             .into_iter()
-            .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+            .filter_map(|name| Some((name, std::env::var(name).ok()?)))
             .filter(|(_, value)| !value.is_empty())
             .collect();
         Self {
             variables,
-            home: etcetera::home_dir().ok(),
+            home: std::env::home_dir().filter(|home| home.is_absolute()),
             uid: rustix::process::getuid().as_raw(),
             root: PathBuf::from("/"),
             temporary: std::env::temp_dir(),
@@ -155,11 +153,11 @@ pub(super) mod tests {
     use super::*;
 
     /// Surroundings in a temporary folder.
-    pub(crate) fn in_folder(root: &Path, variables: &[(&str, &str)]) -> Surroundings {
+    pub(crate) fn in_folder(root: &Path, variables: &[(&'static str, &str)]) -> Surroundings {
         Surroundings {
             variables: variables
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .map(|(name, value)| (*name, (*value).to_owned()))
                 .collect(),
             home: Some(root.join("home")),
             uid: rustix::process::getuid().as_raw(),
