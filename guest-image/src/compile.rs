@@ -1,8 +1,9 @@
 //! Byte code for every module, made by the guest's own interpreter run on the host through the guest's own loader.
 //!
-//! Byte code depends on the interpreter's version and on nothing of the machine: hash seed, locale, time and paths are
-//! pinned here, `unchecked-hash` leaves out times, and the architecture leaves no trace. So an image for another
-//! machine is compiled by the interpreter for this one, of the same version.
+//! Byte code depends on the interpreter and what it has run before, and on nothing of the machine: hash seed, locale and
+//! paths are pinned here, the interpreter starts from sources without byte code, `unchecked-hash` leaves out times, and
+//! the architecture leaves no trace. So an image for another machine is compiled by the interpreter for this one, of the
+//! same version.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,8 +18,8 @@ use crate::tree::{self, Node, Tree, TreePath};
 const DRIVER: &str = include_str!("compile/driver.py");
 /// Far more than it takes under emulation.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// A fixed number, so that the split does not depend on the machine.
-const PROCESSES: usize = 2;
+/// Interpreters at a time, where there are that many processors.
+const MAX_PROCESSES: usize = 8;
 
 /// Why modules cannot be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +100,9 @@ impl Interpreter {
             path: self.scratch.path().to_owned(),
             source,
         })?;
-        let mut jobs = vec![Vec::new(); PROCESSES];
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let processes = processors.min(MAX_PROCESSES);
+        let mut jobs = vec![Vec::new(); processes];
         for (path, data) in tree.files() {
             let Some(target) = pyc_path(path).filter(|_| wanted(path)) else {
                 continue;
@@ -110,7 +113,7 @@ impl Interpreter {
                 path: source.clone(),
                 source: error,
             })?;
-            jobs[number % PROCESSES].push(Job {
+            jobs[number % processes].push(Job {
                 source,
                 name: format!("/{path}"),
                 target,

@@ -1,11 +1,32 @@
-"""Compiles each line's file: source, target and the name that tracebacks show, separated by NUL."""
+"""Compiles each line's file: source, target and the name that tracebacks show, separated by NUL.
 
+Each file is compiled in a child of its own: byte code marks the strings that are interned, and which those are depends
+on what the interpreter has run before. Every child has run the same.
+"""
+
+import os
 import py_compile
 import sys
+import traceback
 
 MODE = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
-with open(sys.argv[1], encoding="utf-8") as jobs:
-    for job in jobs:
-        source, target, name = job.rstrip("\n").split("\0")
+
+def compile_one(source: str, target: str, name: str) -> int:
+    """Compiles one file; the exit status that says how it went."""
+    try:
         py_compile.compile(source, target, name, doraise=True, optimize=0, invalidation_mode=MODE)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+with open(sys.argv[1], encoding="utf-8") as jobs:
+    lines = jobs.read().splitlines()
+for line in lines:
+    child = os.fork()
+    if child == 0:
+        os._exit(compile_one(*line.split("\0")))
+    if os.waitpid(child, 0)[1] != 0:
+        sys.exit(1)
