@@ -268,3 +268,127 @@ fn trusted() -> Vec<ureq::tls::Certificate<'static>> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::super::server::{Server, answer, serve};
+    use super::*;
+    use crate::sha256;
+
+    const DATA: &[u8] = b"the bytes of a package";
+
+    struct Outcome {
+        result: Result<(), Error>,
+        told: u64,
+        file: Option<Vec<u8>>,
+        part: Option<Vec<u8>>,
+    }
+
+    /// Downloads with `part` there already.
+    fn download(server: &Server, part: Option<&[u8]>) -> Outcome {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sum");
+        if let Some(part) = part {
+            fs::write(folder.path().join("sum.part"), part).unwrap();
+        }
+        let told = AtomicU64::new(0);
+        let result = Client::new().download(
+            &format!("{}/x", server.address),
+            DATA.len() as u64,
+            &sha256::hex(DATA),
+            &file,
+            &|bytes| {
+                told.fetch_add(bytes, Ordering::Relaxed);
+            },
+        );
+        Outcome {
+            result,
+            told: told.into_inner(),
+            file: fs::read(file).ok(),
+            part: fs::read(folder.path().join("sum.part")).ok(),
+        }
+    }
+
+    #[test]
+    fn gets_a_file() {
+        let server = Server::start(|request| serve(DATA, request));
+        let outcome = download(&server, None);
+        outcome.result.unwrap();
+        assert_eq!(outcome.told, DATA.len() as u64);
+        assert_eq!(outcome.file.as_deref(), Some(DATA));
+        assert_eq!(outcome.part, None);
+    }
+
+    #[test]
+    fn goes_on_where_it_was_cut_off() {
+        let server = Server::start(|request| serve(DATA, request));
+        let outcome = download(&server, Some(&DATA[..9]));
+        outcome.result.unwrap();
+        assert_eq!(outcome.told, DATA.len() as u64);
+        assert_eq!(outcome.file.as_deref(), Some(DATA));
+        assert_eq!(server.requests(), [("/x".to_owned(), Some(9))]);
+    }
+
+    #[test]
+    fn starts_anew_where_the_server_does_not_resume() {
+        let server = Server::start(|_| answer("200 OK", "", DATA.len(), DATA));
+        let outcome = download(&server, Some(b"something else"));
+        outcome.result.unwrap();
+        assert_eq!(outcome.file.as_deref(), Some(DATA));
+    }
+
+    #[test]
+    fn starts_anew_where_the_beginning_was_of_another_file() {
+        let server = Server::start(|request| serve(DATA, request));
+        for part in [&b"something else"[..], &[b'x'; 22], &[b'x'; 500]] {
+            let outcome = download(&server, Some(part));
+            outcome.result.unwrap();
+            assert_eq!(outcome.file.as_deref(), Some(DATA));
+        }
+    }
+
+    #[test]
+    fn keeps_what_came_before_the_connection_broke() {
+        let server = Server::start(|_| answer("200 OK", "", DATA.len(), &DATA[..10]));
+        let outcome = download(&server, None);
+        let result = outcome.result;
+        assert!(
+            matches!(result, Err(Error::Broken { bytes: 10, .. })),
+            "{result:?}"
+        );
+        assert_eq!(outcome.file, None);
+        assert_eq!(outcome.part.as_deref(), Some(&DATA[..10]));
+    }
+
+    #[test]
+    fn refuses_what_is_not_the_file() {
+        let other = Server::start(|_| answer("200 OK", "", DATA.len(), &DATA.to_ascii_uppercase()));
+        let outcome = download(&other, None);
+        let result = outcome.result;
+        assert!(matches!(result, Err(Error::Sum { .. })), "{result:?}");
+        assert_eq!(outcome.file, None);
+        assert_eq!(outcome.part, Some(Vec::new()), "nothing of it is kept");
+        let long = Server::start(|_| answer("200 OK", "", 1 << 20, &[b'x'; 5000]));
+        let result = download(&long, None).result;
+        assert!(matches!(result, Err(Error::TooLong { .. })), "{result:?}");
+        let gone = Server::start(|_| answer("404 Not Found", "", 0, b""));
+        let result = download(&gone, None).result;
+        let expected = StatusCode::NOT_FOUND;
+        assert!(
+            matches!(result, Err(Error::Status { status, .. }) if status == expected),
+            "{result:?}"
+        );
+        let noise = Server::start(|_| b"\0\xff not http\r\n\r\n".to_vec());
+        let result = download(&noise, None).result;
+        assert!(matches!(result, Err(Error::Request { .. })), "{result:?}");
+    }
+
+    #[test]
+    fn does_not_go_round_in_circles() {
+        let server = Server::start(|_| answer("302 Found", "Location: /again\r\n", 0, b""));
+        assert!(download(&server, None).result.is_err());
+        assert!(server.requests().len() < 10);
+    }
+}
