@@ -8,6 +8,7 @@ mod architecture;
 mod cache;
 mod compile;
 mod digests;
+mod elf;
 mod image;
 mod inputs;
 mod layer;

@@ -7,7 +7,7 @@ mod wheel;
 use std::io::{self, Read};
 
 pub(crate) use deb::unpack_deb;
-pub(crate) use wheel::unpack_wheel;
+pub(crate) use wheel::{SITE_PACKAGES, unpack_wheel};
 
 use crate::tree;
 
