@@ -1,6 +1,6 @@
 //! The command line: results on stdout, everything else on stderr.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is not what its digest says.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is not what its digest says, 4 inputs are nowhere to be had.
 
 mod build;
 mod digest;
@@ -136,6 +136,7 @@ impl Error {
         match self {
             Self::Image(Image::Mismatch { .. } | Image::Inputs(InputsError::Wrong { .. })) => 3,
             Self::Verify(error) if error.is_mismatch() => 3,
+            Self::Image(Image::Inputs(InputsError::Gone { .. })) => 4,
             _ => 1,
         }
     }

@@ -14,7 +14,8 @@ if [ "$status" = 0 ]; then
   echo "image: $(tail -n 1 "$out/built") as committed"
   exit 0
 fi
-if [ "$status" = 3 ] || [ -z "${IMAGE_REFRESH:-}" ]; then
+# 4: inputs are nowhere to be had. Anything else is not mended by other packages.
+if [ "$status" != 4 ] || [ -z "${IMAGE_REFRESH:-}" ]; then
   echo "image: could not be built as committed (exit $status)" >&2
   exit 1
 fi
@@ -31,7 +32,7 @@ cat >&2 <<'TEXT'
 ****************************************************************************************************************
 
 TEXT
-"$program" lock --out "$lock"
+"$program" lock --refresh --out "$lock"
 "$program" build --lock "$lock" --out "$out" >"$out/built"
 echo "$lock" >"$out/lock"
 echo "image: $(tail -n 1 "$out/built"), NOT as committed, from the refreshed lock $lock" >&2
