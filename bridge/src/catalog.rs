@@ -23,8 +23,13 @@ mod load;
 mod places;
 mod problem;
 mod read;
+pub mod report;
+mod search;
 mod similar;
+mod tool_cache;
+mod tools;
 mod watch;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +46,9 @@ pub use self::definition::{
 };
 pub use self::places::{Places, Platform};
 pub use self::problem::{Problem, Reason, Severity};
+pub use self::search::{Findings, Hit};
+pub use self::tool_cache::ToolCache;
+pub use self::tools::{Detail, ServerTools, Tool, ToolBook, ToolDoc};
 pub use self::watch::Watcher;
 
 /// All servers as they were defined at one moment.
