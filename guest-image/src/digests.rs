@@ -97,6 +97,20 @@ impl Digests {
         Ok(Record::parse(&bytes, &path)?.into_digests())
     }
 
+    /// The digests beside a lock, if they were made from this very lock and this program's runtime.
+    pub(crate) fn of(lock: &Lock, lock_path: &Path) -> Result<Option<Self>, Error> {
+        let path = Self::path(lock_path);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::Read { path, source }),
+        };
+        let record = Record::parse(&bytes, &path)?;
+        let digests = record.clone().into_digests();
+        let fresh = Record::new(&digests, lock).is_ok_and(|fresh| fresh == record);
+        Ok(fresh.then_some(digests))
+    }
+
     /// Where the digests of the lock at `lock_path` are.
     pub fn path(lock_path: &Path) -> PathBuf {
         lock_path.with_extension("digest.json")
@@ -226,6 +240,26 @@ mod tests {
         let written = digests.write(&lock, &path).expect("a writable folder");
         assert_eq!(written, folder.path().join("mine.digest.json"));
         assert_eq!(Digests::read(&path).expect("just written"), digests);
+        assert_eq!(
+            Digests::of(&lock, &path).expect("just written"),
+            Some(digests.clone())
+        );
+        let other = Lock::embedded("base", Architecture::Arm64).expect("a good lock");
+        assert_eq!(
+            Digests::of(&other, &path).expect("just written"),
+            None,
+            "made from another lock"
+        );
+        let text = fs::read_to_string(&written).expect("just written");
+        let runtime = runtime::Runtime::embedded().digest();
+        fs::write(&written, text.replace(&runtime, &sha256::digest(b"older")))
+            .expect("a writable folder");
+        assert_eq!(
+            Digests::of(&lock, &path).expect("just written"),
+            None,
+            "made with another runtime"
+        );
+        fs::write(&written, text).expect("a writable folder");
         let text = fs::read_to_string(&written)
             .expect("just written")
             .replace(&digests.config, "sha256:12");

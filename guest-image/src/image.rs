@@ -125,7 +125,7 @@ pub enum Error {
 
 /// Builds an image and checks it against the digests that belong to its lock.
 ///
-/// Digests beside a lock of one's own are written where there are none yet.
+/// Digests beside a lock of one's own are written where there are none yet, or none of this lock and runtime.
 pub fn build(options: &BuildOptions, progress: &dyn Progress) -> Result<Built, Error> {
     let lock = read_lock(options)?;
     let image = make(options, &lock, progress)?;
@@ -162,13 +162,7 @@ fn expected(options: &BuildOptions, lock: &Lock) -> Result<Option<Digests>, Erro
     let Some(path) = &options.lock else {
         return Ok(digests::committed(&lock.flavour, &lock.architecture));
     };
-    match Digests::read(path) {
-        Ok(digests) => Ok(Some(digests)),
-        Err(digests::Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
+    Ok(Digests::of(lock, path)?)
 }
 
 /// The digests that an image has if built now, whatever is committed; nothing is kept.
