@@ -308,7 +308,7 @@ fn from_origins(
                     })
                     .map_err(|error| error.to_string());
             }
-            Err(error) => answers.push(error.to_string()),
+            Err(error) => answers.push(format!("{origin}: {error}")),
         }
     }
     if answers.is_empty() {

@@ -26,27 +26,16 @@ pub(crate) struct Client {
 /// Why a file could not be downloaded from one place.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("{url}: {source}")]
-    Request {
-        url: String,
-        source: Box<ureq::Error>,
-    },
-    #[error("{url}: answered {status}")]
-    Status { url: String, status: StatusCode },
-    #[error("{url}: broke off after {bytes} bytes: {source}")]
-    Broken {
-        url: String,
-        bytes: u64,
-        source: io::Error,
-    },
-    #[error("{url}: is longer than the {size} bytes that the lock says")]
-    TooLong { url: String, size: u64 },
-    #[error("{url}: has sha256 {found}, not {expected}")]
-    Sum {
-        url: String,
-        found: String,
-        expected: String,
-    },
+    #[error("{0}")]
+    Request(Box<ureq::Error>),
+    #[error("answered {0}")]
+    Status(StatusCode),
+    #[error("broke off after {bytes} bytes: {source}")]
+    Broken { bytes: u64, source: io::Error },
+    #[error("is longer than the {0} bytes that the lock says")]
+    TooLong(u64),
+    #[error("has sha256 {found}")]
+    Sum { found: String },
     #[error("cannot write {path:?}: {source}")]
     Write { path: PathBuf, source: io::Error },
 }
@@ -85,144 +74,175 @@ impl Client {
         file: &Path,
         told: &dyn Fn(u64),
     ) -> Result<(), Error> {
-        let part = file.with_extension("part");
-        let failed = |source| Error::Write {
-            path: part.clone(),
-            source,
-        };
-        let mut output = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&part)
-            .map_err(failed)?;
-        output.lock().map_err(failed)?;
+        let mut part = Part::open(file.with_extension("part"), size)?;
         if file.exists() {
             // Another process had the lock, and finished.
             told(size);
-            return fs::remove_file(&part).or_else(|_| Ok(()));
+            return part.discard();
         }
-        let mut have = output.metadata().map_err(failed)?.len();
-        if have > size {
-            output.set_len(0).map_err(failed)?;
-            have = 0;
+        told(part.have);
+        let resumed = part.have > 0;
+        let mut result = self
+            .fill(url, &mut part, told)
+            .and_then(|()| part.check(sha256));
+        if resumed && result.as_ref().is_err_and(Error::is_of_content) {
+            // What was there before was of another file.
+            part.empty()?;
+            result = self
+                .fill(url, &mut part, &|_| ())
+                .and_then(|()| part.check(sha256));
         }
-        told(have);
-        let resumed = have > 0;
-        let result = self
-            .fill(url, size, have, &mut output, &part, told)
-            .and_then(|()| check(url, sha256, &mut output, &part));
-        if let Err(error) = result {
-            if resumed
-                && matches!(
-                    error,
-                    Error::Sum { .. }
-                        | Error::TooLong { .. }
-                        | Error::Status {
-                            status: StatusCode::RANGE_NOT_SATISFIABLE,
-                            ..
-                        }
-                )
-            {
-                // What was there before was of another file.
-                output.set_len(0).map_err(failed)?;
-                self.fill(url, size, 0, &mut output, &part, &|_| ())?;
-                check(url, sha256, &mut output, &part)?;
-            } else {
-                if !matches!(
-                    error,
-                    Error::Broken { .. } | Error::Request { .. } | Error::Status { .. }
-                ) {
-                    output.set_len(0).map_err(failed)?;
-                }
-                return Err(error);
-            }
+        if result.as_ref().is_err_and(Error::is_of_content) {
+            part.empty()?;
         }
-        output.sync_all().map_err(failed)?;
-        fs::rename(&part, file).map_err(failed)
+        result?;
+        part.keep_as(file)
     }
 
     /// Appends what is missing, or starts anew where the server does not resume.
-    fn fill(
-        &self,
-        url: &str,
-        size: u64,
-        have: u64,
-        output: &mut File,
-        part: &Path,
-        told: &dyn Fn(u64),
-    ) -> Result<(), Error> {
-        if have == size {
+    fn fill(&self, url: &str, part: &mut Part, told: &dyn Fn(u64)) -> Result<(), Error> {
+        if part.have == part.size {
             return Ok(());
         }
-        let failed = |source| Error::Write {
-            path: part.to_owned(),
-            source,
-        };
         let mut request = self
             .agent
             .get(url)
             .header(header::ACCEPT_ENCODING, "identity");
-        if have > 0 {
-            request = request.header(header::RANGE, format!("bytes={have}-"));
+        if part.have > 0 {
+            request = request.header(header::RANGE, format!("bytes={}-", part.have));
         }
-        let response = request.call().map_err(|source| Error::Request {
-            url: url.to_owned(),
-            source: Box::new(source),
-        })?;
-        let mut at = match response.status() {
-            StatusCode::OK => 0,
-            StatusCode::PARTIAL_CONTENT if resumes_at(response.headers(), have) => have,
+        let response = request
+            .call()
+            .map_err(|error| Error::Request(Box::new(error)))?;
+        match response.status() {
+            StatusCode::OK => part.empty()?,
+            StatusCode::PARTIAL_CONTENT if resumes_at(response.headers(), part.have) => {}
             StatusCode::PARTIAL_CONTENT => {
-                return Err(Error::Status {
-                    url: url.to_owned(),
-                    status: StatusCode::RANGE_NOT_SATISFIABLE,
-                });
+                return Err(Error::Status(StatusCode::RANGE_NOT_SATISFIABLE));
             }
-            status => {
-                return Err(Error::Status {
-                    url: url.to_owned(),
-                    status,
-                });
-            }
-        };
-        output.set_len(at).map_err(failed)?;
-        output.seek(SeekFrom::Start(at)).map_err(failed)?;
-        let mut body = response.into_body().into_reader().take(size - at + 1);
+            status => return Err(Error::Status(status)),
+        }
+        let left = part.size - part.have;
+        let mut body = response.into_body().into_reader().take(left + 1);
         let mut buffer = vec![0; 64 << 10];
         loop {
-            let count = match body.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(source) => {
-                    return Err(Error::Broken {
-                        url: url.to_owned(),
-                        bytes: at,
-                        source,
-                    });
+            match body.read(&mut buffer) {
+                Ok(0) if part.have == part.size => return Ok(()),
+                Ok(0) => return Err(part.broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(count) => {
+                    part.append(&buffer[..count])?;
+                    told(count as u64);
                 }
-            };
-            at += count as u64;
-            if at > size {
-                return Err(Error::TooLong {
-                    url: url.to_owned(),
-                    size,
-                });
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(part.broken(error)),
             }
-            output.write_all(&buffer[..count]).map_err(failed)?;
-            told(count as u64);
         }
-        if at < size {
-            let source = io::ErrorKind::UnexpectedEof.into();
-            return Err(Error::Broken {
-                url: url.to_owned(),
-                bytes: at,
-                source,
-            });
+    }
+}
+
+impl Error {
+    /// Whether the bytes were wrong, rather than their way here.
+    fn is_of_content(&self) -> bool {
+        matches!(
+            self,
+            Self::Sum { .. } | Self::TooLong(_) | Self::Status(StatusCode::RANGE_NOT_SATISFIABLE)
+        )
+    }
+}
+
+/// The beginning of a file, locked.
+struct Part {
+    path: PathBuf,
+    output: File,
+    have: u64,
+    size: u64,
+}
+
+impl Part {
+    /// Waits until nobody else writes to it. One that is longer than the whole is emptied.
+    fn open(path: PathBuf, size: u64) -> Result<Self, Error> {
+        let opened = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path);
+        let locked = opened.and_then(|output| output.lock().map(|()| output));
+        let length =
+            locked.and_then(|output| output.metadata().map(|metadata| (metadata.len(), output)));
+        let (have, output) = length.map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })?;
+        let mut part = Self {
+            path,
+            output,
+            have,
+            size,
+        };
+        if have > size {
+            part.empty()?;
         }
-        Ok(())
+        part.output
+            .seek(SeekFrom::End(0))
+            .map_err(|source| part.failed(source))?;
+        Ok(part)
+    }
+
+    fn empty(&mut self) -> Result<(), Error> {
+        self.have = 0;
+        self.output
+            .set_len(0)
+            .and_then(|()| self.output.rewind())
+            .map_err(|source| self.failed(source))
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.have += bytes.len() as u64;
+        if self.have > self.size {
+            return Err(Error::TooLong(self.size));
+        }
+        self.output
+            .write_all(bytes)
+            .map_err(|source| self.failed(source))
+    }
+
+    fn check(&mut self, sha256: &str) -> Result<(), Error> {
+        let mut hasher = Hasher::default();
+        self.output
+            .rewind()
+            .and_then(|()| io::copy(&mut self.output, &mut hasher))
+            .map_err(|source| self.failed(source))?;
+        let found = hasher.hex();
+        if found == sha256 {
+            return Ok(());
+        }
+        Err(Error::Sum { found })
+    }
+
+    fn discard(self) -> Result<(), Error> {
+        fs::remove_file(&self.path).map_err(|source| self.failed(source))
+    }
+
+    fn keep_as(self, file: &Path) -> Result<(), Error> {
+        self.output
+            .sync_all()
+            .and_then(|()| fs::rename(&self.path, file))
+            .map_err(|source| self.failed(source))
+    }
+
+    fn broken(&self, source: io::Error) -> Error {
+        Error::Broken {
+            bytes: self.have,
+            source,
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Write {
+            path: self.path.clone(),
+            source,
+        }
     }
 }
 
@@ -232,26 +252,6 @@ fn resumes_at(headers: &ureq::http::HeaderMap, have: u64) -> bool {
         .get(header::CONTENT_RANGE)
         .and_then(|value| value.to_str().ok());
     range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))
-}
-
-fn check(url: &str, sha256: &str, output: &mut File, part: &Path) -> Result<(), Error> {
-    let mut hasher = Hasher::default();
-    output
-        .seek(SeekFrom::Start(0))
-        .and_then(|_| io::copy(output, &mut hasher))
-        .map_err(|source| Error::Write {
-            path: part.to_owned(),
-            source,
-        })?;
-    let found = hasher.hex();
-    if found == sha256 {
-        return Ok(());
-    }
-    Err(Error::Sum {
-        url: url.to_owned(),
-        found,
-        expected: sha256.to_owned(),
-    })
 }
 
 /// The authorities that this machine trusts; none makes `https` fail and leaves `http`, which sums make safe enough.
@@ -322,6 +322,23 @@ mod tests {
     }
 
     #[test]
+    fn asks_nobody_for_what_another_process_got() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sum");
+        fs::write(&file, DATA).unwrap();
+        let size = DATA.len() as u64;
+        let result = Client::new().download(
+            "http://127.0.0.1:1/x",
+            size,
+            &sha256::hex(DATA),
+            &file,
+            &|_| (),
+        );
+        result.unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
     fn goes_on_where_it_was_cut_off() {
         let server = Server::start(|request| serve(DATA, request));
         let outcome = download(&server, Some(&DATA[..9]));
@@ -372,17 +389,17 @@ mod tests {
         assert_eq!(outcome.part, Some(Vec::new()), "nothing of it is kept");
         let long = Server::start(|_| answer("200 OK", "", 1 << 20, &[b'x'; 5000]));
         let result = download(&long, None).result;
-        assert!(matches!(result, Err(Error::TooLong { .. })), "{result:?}");
+        assert!(matches!(result, Err(Error::TooLong(_))), "{result:?}");
         let gone = Server::start(|_| answer("404 Not Found", "", 0, b""));
         let result = download(&gone, None).result;
         let expected = StatusCode::NOT_FOUND;
         assert!(
-            matches!(result, Err(Error::Status { status, .. }) if status == expected),
+            matches!(result, Err(Error::Status(status)) if status == expected),
             "{result:?}"
         );
         let noise = Server::start(|_| b"\0\xff not http\r\n\r\n".to_vec());
         let result = download(&noise, None).result;
-        assert!(matches!(result, Err(Error::Request { .. })), "{result:?}");
+        assert!(matches!(result, Err(Error::Request(_))), "{result:?}");
     }
 
     #[test]
