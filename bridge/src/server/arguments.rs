@@ -211,17 +211,17 @@ mod tests {
         }
     }
 
-    fn parse(value: Value) -> Result<Arguments, String> {
+    fn parse(value: &Value) -> Result<Arguments, String> {
         Arguments::parse(value.as_object().cloned().expect("an object"), &face())
     }
 
     #[test]
     fn the_usual_call() {
-        let arguments = parse(json!({"code": "print(1)"})).expect("accepted");
+        let arguments = parse(&json!({"code": "print(1)"})).expect("accepted");
         assert_eq!(arguments.timeout, Duration::from_secs(30));
         assert_eq!((arguments.session, arguments.reset), (None, false));
         let all = json!({"code": "1", "servers": [], "timeout": 120, "session": "a.b-c_1", "reset": true});
-        let arguments = parse(all).expect("accepted");
+        let arguments = parse(&all).expect("accepted");
         assert_eq!(arguments.timeout, Duration::from_secs(120));
         assert_eq!(
             (arguments.session.as_deref(), arguments.reset),
@@ -233,13 +233,13 @@ mod tests {
     fn null_is_the_same_as_absent() {
         let nulls =
             json!({"code": "1", "servers": null, "timeout": null, "session": null, "reset": null});
-        assert_eq!(parse(nulls), parse(json!({"code": "1"})));
+        assert_eq!(parse(&nulls), parse(&json!({"code": "1"})));
     }
 
     #[test]
     fn every_mistake_is_named_in_one_answer() {
         let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git"], "x": 1});
-        insta::assert_snapshot!(parse(all).expect_err("accepted"), @r#"
+        insta::assert_snapshot!(parse(&all).expect_err("accepted"), @r#"
         code is missing: the Python source to run, a string
         no server "git"; known: none
         timeout is 0; accepted: whole seconds from 1 to 120
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn bad_code() {
         let check = |code: Value, expected: &str| {
-            let text = parse(json!({ "code": code })).expect_err("accepted");
+            let text = parse(&json!({ "code": code })).expect_err("accepted");
             assert_eq!(text, expected);
         };
         check(json!(" \n\t"), "code is blank");
@@ -263,7 +263,7 @@ mod tests {
         );
         check(json!(5), "code is 5; accepted: a string");
         check(json!({"a": 1}), "code is an object; accepted: a string");
-        let large = parse(json!({"code": "x".repeat(13 << 20)})).expect_err("accepted");
+        let large = parse(&json!({"code": "x".repeat(13 << 20)})).expect_err("accepted");
         assert!(large.len() < 100, "{large}");
     }
 
@@ -283,7 +283,7 @@ mod tests {
             "0.1",
         ] {
             let value: Value = serde_json::from_str(text).expect("JSON");
-            let error = parse(json!({"code": "1", "timeout": value})).expect_err(text);
+            let error = parse(&json!({"code": "1", "timeout": value})).expect_err(text);
             assert!(
                 error.ends_with("accepted: whole seconds from 1 to 120"),
                 "{error}"
@@ -291,7 +291,7 @@ mod tests {
         }
         for (text, seconds) in [("1", 1), ("30.0", 30), ("120", 120)] {
             let value: Value = serde_json::from_str(text).expect("JSON");
-            let arguments = parse(json!({"code": "1", "timeout": value})).expect(text);
+            let arguments = parse(&json!({"code": "1", "timeout": value})).expect(text);
             assert_eq!(arguments.timeout.as_secs(), seconds);
         }
     }
@@ -300,14 +300,14 @@ mod tests {
     fn long_values_are_cut() {
         let long = "é".repeat(100_000);
         let error =
-            parse(json!({"code": "1", "session": long, long.clone(): 1})).expect_err("accepted");
+            parse(&json!({"code": "1", "session": long, long.clone(): 1})).expect_err("accepted");
         assert!(error.len() < 500, "{}", error.len());
     }
 
     proptest! {
         #[test]
         fn any_arguments_are_accepted_or_refused(code in ".{0,20}", timeout in any::<f64>(), name in ".{0,20}") {
-            let _ = parse(json!({"code": code, "timeout": timeout, "session": name, name.clone(): name}));
+            let _ = parse(&json!({"code": code, "timeout": timeout, "session": name, name.clone(): name}));
         }
     }
 }

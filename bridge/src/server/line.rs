@@ -108,6 +108,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
 /// What the outermost object of a line says, as far as it could be made out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts that are independent of each other"
+)]
 pub(super) struct Envelope {
     pub(super) id: Option<RequestId>,
     /// There is an id, be it one that no request may have.
@@ -131,6 +135,10 @@ const MAX_WORD: usize = 512;
 
 /// Walks over JSON without building it or insisting on it: strings, and how deep it is.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the state of a byte-wise scanner"
+)]
 struct Scanner {
     started: bool,
     depth: usize,
@@ -306,7 +314,7 @@ mod tests {
     #[test]
     fn ids_are_found_in_what_is_no_json() {
         let check = |line: &str, id: Option<RequestId>| {
-            assert_eq!(Envelope::of(line.as_bytes()).id, id, "{line}")
+            assert_eq!(Envelope::of(line.as_bytes()).id, id, "{line}");
         };
         check(
             "{\"id\":1,\"method\":\"x\",\"params\":{bad",

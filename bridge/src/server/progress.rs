@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::ProgressNotificationParam;
+use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ pub(super) struct Reports {
 struct Client {
     steps: watch::Receiver<Step>,
     peer: Peer<RoleServer>,
-    token: rmcp::model::ProgressToken,
+    token: ProgressToken,
 }
 
 /// Two ends for one call; silent where the client gave no token.
@@ -131,8 +131,7 @@ impl Reports {
         };
         self.last = progress;
         let token = self.client.as_ref().map(|client| client.token.clone());
-        let token = token
-            .unwrap_or_else(|| rmcp::model::ProgressToken(rmcp::model::NumberOrString::Number(0)));
+        let token = token.unwrap_or(ProgressToken(NumberOrString::Number(0)));
         let mut notification =
             ProgressNotificationParam::new(token, progress).with_message(step.message);
         notification.total = total.map(|total| (self.base + total).max(progress));
