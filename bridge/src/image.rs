@@ -93,6 +93,12 @@ impl Images {
         load(engine, &expected, archive, tell).await
     }
 
+    /// Whether there is an archive to load the image from.
+    pub fn has_archive(&self, architecture: &str) -> bool {
+        let expected = self.expected(architecture);
+        expected.is_ok_and(|expected| self.archive(&expected).is_some_and(|path| path.exists()))
+    }
+
     /// The archive that settings name, else the one that the build left in the cache.
     fn archive(&self, expected: &Expected) -> Option<PathBuf> {
         self.settings

@@ -5,6 +5,8 @@
 //! ARCHITECTURE.md has the map.
 
 pub mod catalog;
+pub mod cli;
+pub mod doctor;
 pub mod engine;
 pub mod guest;
 pub mod image;

@@ -7,6 +7,7 @@ mod arguments;
 mod capabilities;
 mod line;
 mod progress;
+mod runner;
 mod serve;
 mod tool;
 mod transport;
@@ -130,13 +131,7 @@ impl Server {
         // Covers the case that this future is dropped.
         let _given_up = cancel.clone().drop_guard();
         let named = arguments.session.is_some();
-        let request = RunRequest {
-            session: arguments.session,
-            code: arguments.code,
-            timeout: arguments.timeout,
-            reset: arguments.reset,
-            cancel: cancel.clone(),
-        };
+        let request = arguments.into_request(cancel.clone());
         let (reporter, mut reports) = progress::channel(context);
         let mut run = std::pin::pin!(self.runner.run(request, Arc::new(reporter)));
         let outcome = loop {
@@ -270,6 +265,24 @@ fn unknown_tool(name: &str) -> ErrorData {
         format!("no tool {name:?}; the one tool is {}", tool::NAME),
         None,
     )
+}
+
+/// A run with these arguments, checked as the tool checks its own.
+pub fn request(
+    code: String,
+    session: Option<String>,
+    timeout: Option<Duration>,
+    face: &Face,
+    cancel: CancellationToken,
+) -> Result<RunRequest, String> {
+    let mut given = rmcp::model::JsonObject::new();
+    given.insert("code".to_owned(), code.into());
+    given.insert("session".to_owned(), session.into());
+    given.insert(
+        "timeout".to_owned(),
+        timeout.map(|timeout| timeout.as_secs_f64()).into(),
+    );
+    Ok(Arguments::parse(given, face)?.into_request(cancel))
 }
 
 #[cfg(test)]

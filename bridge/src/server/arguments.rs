@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::Face;
+use crate::session::RunRequest;
 use crate::settings::closest;
 
 const NAMES: [&str; 5] = ["code", "servers", "timeout", "session", "reset"];
@@ -50,6 +52,16 @@ impl Arguments {
             })
         } else {
             Err(problems.join("\n"))
+        }
+    }
+
+    pub(super) fn into_request(self, cancel: CancellationToken) -> RunRequest {
+        RunRequest {
+            session: self.session,
+            code: self.code,
+            timeout: self.timeout,
+            reset: self.reset,
+            cancel,
         }
     }
 }

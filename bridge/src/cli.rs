@@ -1,0 +1,255 @@
+//! The command line: arguments into settings, one thin file per subcommand. Nothing else prints to the terminal.
+//!
+//! Data goes to stdout, everything else to stderr.
+
+mod bridge;
+mod completions;
+mod doctor;
+mod image;
+mod progress;
+mod run;
+mod serve;
+mod signals;
+mod telemetry;
+mod terminal;
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::settings::{self, KEYS, Overrides, Settings, Variables};
+
+/// Exit codes, as documented.
+mod exit {
+    pub(super) const FAILED: u8 = 1;
+    pub(super) const USAGE: u8 = 2;
+    pub(super) const NO_SANDBOX: u8 = 3;
+    pub(super) const TIME_LIMIT: u8 = 124;
+}
+
+/// Offers MCP clients one tool, `run_python`: Python in a verified, persistent, hardened container.
+///
+/// Without a command it serves MCP on standard input and output.
+#[derive(Debug, Parser)]
+#[command(name = "mcp-code-bridge", version, max_term_width = 100)]
+struct Arguments {
+    #[command(flatten)]
+    settings: SettingArguments,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve MCP on standard input and output (the default).
+    Serve,
+    /// Run Python once, as the tool would.
+    Run(run::Run),
+    /// Build, load and verify the guest image.
+    Image(image::Image),
+    /// Check everything a sandbox needs, and say how to mend what is wrong.
+    Doctor(doctor::Doctor),
+    /// Print a completion script for a shell.
+    Completions(completions::Completions),
+    /// Print the manual page, or write one for every command.
+    Man(completions::Man),
+}
+
+/// Flags that win over variables and the settings file.
+#[derive(Debug, Args)]
+struct SettingArguments {
+    /// Settings file [env: MCP_BRIDGE_CONFIG, default: bridge.yaml in the state folder or ~/.config/mcp-code-bridge].
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Settings")]
+    config: Option<PathBuf>,
+    /// Container engine: podman, docker or auto.
+    #[arg(long, global = true, value_name = "ENGINE", help_heading = "Settings")]
+    runtime: Option<String>,
+    /// Folder of server definitions, memory and saved tools.
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Settings")]
+    state_dir: Option<PathBuf>,
+    /// How answers are written: compact or toon.
+    #[arg(long, global = true, value_name = "MODE", help_heading = "Settings")]
+    output_mode: Option<String>,
+    /// Least severe level that is logged, to stderr.
+    #[arg(long, global = true, value_name = "LEVEL", help_heading = "Settings")]
+    log_level: Option<String>,
+    /// Any setting, such as memory=1g; may be repeated.
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = key_and_value, help_heading = "Settings")]
+    set: Vec<(String, String)>,
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("accepted: KEY=VALUE, such as memory=1g".to_owned()),
+    }
+}
+
+impl SettingArguments {
+    fn overrides(&self) -> Overrides {
+        let given =
+            |flag: &str, key: &str, value: OsString| (format!("--{flag}"), key.to_owned(), value);
+        let mut values = Vec::new();
+        for (key, value) in &self.set {
+            values.push((format!("--set {key}"), key.clone(), value.into()));
+        }
+        values.extend(
+            self.runtime
+                .as_ref()
+                .map(|value| given("runtime", "runtime", value.into())),
+        );
+        values.extend(
+            self.state_dir
+                .as_ref()
+                .map(|value| given("state-dir", "state_dir", value.into())),
+        );
+        values.extend(
+            self.output_mode
+                .as_ref()
+                .map(|value| given("output-mode", "output_mode", value.into())),
+        );
+        values.extend(
+            self.log_level
+                .as_ref()
+                .map(|value| given("log-level", "log_level", value.into())),
+        );
+        Overrides {
+            config: self.config.clone(),
+            values,
+        }
+    }
+
+    fn load(&self) -> Result<Settings, settings::Error> {
+        Settings::load(&self.overrides(), &Variables::of_process())
+    }
+}
+
+/// Runs the program.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Arguments::from_arg_matches(&matches))
+    {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are errors to clap; they go to stdout. A closed terminal is no news.
+            let _ = error.print();
+            return if error.use_stderr() {
+                exit::USAGE.into()
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let Arguments { settings, command } = arguments;
+    match command {
+        Some(Command::Completions(completions)) => return completions.print(),
+        Some(Command::Man(man)) => return man.print(),
+        _ => {}
+    }
+    let loaded = settings.load();
+    let loaded = match (loaded, &command) {
+        (Ok(loaded), _) => loaded,
+        (Err(error), Some(Command::Doctor(doctor))) => return doctor.bad_settings(&error),
+        (Err(error), _) => {
+            terminal::say(&error.to_string());
+            return exit::USAGE.into();
+        }
+    };
+    match command {
+        None | Some(Command::Serve) => serve::serve(loaded),
+        Some(Command::Run(run)) => run.run(&loaded),
+        Some(Command::Image(image)) => image.run(&loaded),
+        Some(Command::Doctor(doctor)) => doctor.run(&loaded),
+        Some(Command::Completions(_) | Command::Man(_)) => ExitCode::SUCCESS,
+    }
+}
+
+/// The command line with the table of settings in its long help.
+fn command() -> clap::Command {
+    let mut table =
+        String::from("Settings (variable, key of bridge.yaml and of --set, default):\n");
+    for key in KEYS {
+        table.push_str(&format!(
+            "  {} ({}, {})\n      {}; {}\n",
+            key.variable, key.name, key.default, key.about, key.accepts
+        ));
+    }
+    Arguments::command().after_long_help(table)
+}
+
+/// Runs `work` on a runtime of its own. What still blocks in the end (a read of a terminal, say) is not waited for.
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| {
+        terminal::say(&format!("cannot start: {error}"));
+        ExitCode::from(exit::FAILED)
+    })?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from([&["mcp-code-bridge"], arguments].concat())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn flags_become_overrides_after_a_command_too() {
+        let parsed = parse(&[
+            "run",
+            "-c",
+            "1",
+            "--set",
+            "memory=1g",
+            "--runtime",
+            "podman",
+        ])
+        .expect("accepted");
+        let overrides = parsed.settings.overrides();
+        assert_eq!(
+            overrides.values[0],
+            ("--set memory".to_owned(), "memory".to_owned(), "1g".into())
+        );
+        assert_eq!(
+            overrides.values[1],
+            (
+                "--runtime".to_owned(),
+                "runtime".to_owned(),
+                "podman".into()
+            )
+        );
+    }
+
+    #[test]
+    fn wrong_usage_is_refused() {
+        for wrong in [
+            &["nonsense"][..],
+            &["--set", "memory"],
+            &["run", "-c", "1", "file.py"],
+            &["image"],
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn help() {
+        insta::assert_snapshot!(command().render_long_help().to_string());
+    }
+}

@@ -1,0 +1,285 @@
+//! `run`: code once, through the same path as the tool. The code's stdout and stderr are this program's, byte for byte.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::bridge::Bridge;
+use super::progress::Bars;
+use super::{block_on, exit, signals, telemetry, terminal};
+use crate::render::{Payload, count};
+use crate::server::{Face, Refused, request};
+use crate::session::{RunOutcome, Status};
+use crate::settings::{Settings, parse_duration};
+
+/// More than any code that can be run; the exact limit is the tool's own.
+const MAX_SOURCE_BYTES: u64 = 16 << 20;
+
+/// Runs Python once in a sandbox of its own; its variables live as long as this process.
+///
+/// Exit code: 0 success, 1 the code failed, 124 the time limit was reached, 2 wrong usage, 3 there is no sandbox,
+/// 128 and the signal's number where one ended it.
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// Python source.
+    #[arg(
+        short,
+        value_name = "CODE",
+        conflicts_with = "file",
+        allow_hyphen_values = true
+    )]
+    code: Option<String>,
+    /// File with Python source; `-` for standard input.
+    file: Option<PathBuf>,
+    /// Name of the session.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// Time limit, such as 30, 30s or 2m.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    timeout: Option<Duration>,
+    /// Print the whole answer as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "accepted: whole seconds such as 30, 30s or 2m".to_owned())
+}
+
+impl Run {
+    pub(super) fn run(self, settings: &Settings) -> ExitCode {
+        telemetry::start_quietly(settings.log_level);
+        let code = match self.source() {
+            Ok(code) => code,
+            Err(problem) => return wrong(&problem),
+        };
+        let face = Face::new(settings);
+        let cancel = CancellationToken::new();
+        let request = match request(
+            code,
+            self.session.clone(),
+            self.timeout,
+            &face,
+            cancel.clone(),
+        ) {
+            Ok(request) => request,
+            Err(problem) => return wrong(&problem),
+        };
+        let finished = block_on(async {
+            let received = signals::cancel_on_signal(cancel);
+            let bridge = Bridge::new(settings);
+            let bars = Arc::new(Bars::on_terminal());
+            let outcome = bridge.sessions.run(request, bars.clone()).await;
+            bars.finish();
+            let code = self.print(outcome.map_err(Refused::from), &face);
+            // The answer is out; tidying up must not keep the reader waiting.
+            bridge.close().await;
+            received
+                .ok()
+                .and_then(|received| received.exit_code())
+                .map_or(code, ExitCode::from)
+        });
+        finished.unwrap_or_else(|code| code)
+    }
+
+    /// The source, from wherever it is.
+    fn source(&self) -> Result<String, String> {
+        if let Some(code) = &self.code {
+            return Ok(code.clone());
+        }
+        let (name, bytes) = match &self.file {
+            Some(path) if path != Path::new("-") => {
+                let file = std::fs::File::open(path);
+                (path.display().to_string(), file.and_then(|file| read(file)))
+            }
+            None if std::io::stdin().is_terminal() => {
+                return Err("no code: give -c CODE, a file, or - for standard input".to_owned());
+            }
+            _ => ("standard input".to_owned(), read(std::io::stdin().lock())),
+        };
+        let bytes = bytes.map_err(|error| format!("cannot read {name}: {error}"))?;
+        if bytes.len() as u64 > MAX_SOURCE_BYTES {
+            return Err(format!(
+                "{name} is larger than {} MiB",
+                MAX_SOURCE_BYTES >> 20
+            ));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            format!(
+                "{name} is not UTF-8 (byte {})",
+                error.utf8_error().valid_up_to() + 1
+            )
+        })?;
+        // As Python does with a file.
+        Ok(text
+            .strip_prefix('\u{feff}')
+            .map(str::to_owned)
+            .unwrap_or(text))
+    }
+
+    fn print(&self, outcome: Result<RunOutcome, Refused>, face: &Face) -> ExitCode {
+        let code = exit_code(&outcome);
+        let printed = match outcome {
+            outcome if self.json => print_json(outcome, self.session.is_some(), face),
+            Ok(outcome) => print_outcome(outcome, face),
+            Err(refused) => {
+                terminal::say(&refused.to_string());
+                Ok(())
+            }
+        };
+        if let Err(error) = printed {
+            terminal::say(&format!("cannot write the output: {error}"));
+            return exit::FAILED.into();
+        }
+        code.into()
+    }
+}
+
+fn read(reader: impl std::io::Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_SOURCE_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn wrong(problem: &str) -> ExitCode {
+    terminal::say(problem);
+    exit::USAGE.into()
+}
+
+fn exit_code(outcome: &Result<RunOutcome, Refused>) -> u8 {
+    match outcome {
+        Ok(outcome) => match outcome.status {
+            Status::Success => 0,
+            Status::Error => exit::FAILED,
+            Status::Timeout => exit::TIME_LIMIT,
+            Status::Cancelled => 130,
+        },
+        Err(Refused::Invalid(_)) => exit::USAGE,
+        Err(Refused::NoSandbox { .. } | Refused::Busy { .. }) => exit::NO_SANDBOX,
+    }
+}
+
+fn print_json(
+    outcome: Result<RunOutcome, Refused>,
+    named: bool,
+    face: &Face,
+) -> std::io::Result<()> {
+    let payload = match outcome {
+        Ok(outcome) => Payload::of_run(outcome, named, face.output_bytes),
+        Err(refused) => refused.into_payload(),
+    };
+    terminal::out(format!("{}\n", payload.into_structured()).as_bytes())
+}
+
+/// Streams first and exactly; then, on stderr, what else there is to say.
+fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
+    terminal::out(&outcome.stdout.bytes)?;
+    terminal::err(&outcome.stderr.bytes)?;
+    if let Some(result) = &outcome.result {
+        let starts_line = outcome
+            .stdout
+            .bytes
+            .last()
+            .is_none_or(|byte| *byte == b'\n');
+        let result = format!("{}{result}\n", if starts_line { "" } else { "\n" });
+        terminal::out(result.as_bytes())?;
+    }
+    if !outcome
+        .stderr
+        .bytes
+        .last()
+        .is_none_or(|byte| *byte == b'\n')
+        && outcome.status != Status::Success
+    {
+        terminal::err(b"\n")?;
+    }
+    for (name, dropped) in [
+        ("stdout", outcome.stdout.dropped),
+        ("stderr", outcome.stderr.dropped),
+    ] {
+        if dropped > 0 {
+            terminal::say(&format!(
+                "{} bytes more of {name} were dropped (output_limit)",
+                count(dropped)
+            ));
+        }
+    }
+    let payload = Payload::of_run(
+        RunOutcome {
+            stdout: Default::default(),
+            stderr: Default::default(),
+            ..outcome
+        },
+        false,
+        face.output_bytes,
+    );
+    if let Some(note) = &payload.note {
+        terminal::say(&format!("note: {note}"));
+    }
+    match (&payload.error, &payload.reason) {
+        (Some(error), None) => {
+            terminal::err(format!("{}\n", error.trim_end_matches('\n')).as_bytes())?
+        }
+        (Some(error), Some(_)) => terminal::say(error),
+        (None, _) => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(code: Option<&str>, file: Option<&Path>) -> Run {
+        Run {
+            code: code.map(str::to_owned),
+            file: file.map(Path::to_owned),
+            session: None,
+            timeout: None,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn source_is_read_from_a_file_within_bounds() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("code.py");
+        let check = |bytes: &[u8], expected: Result<&str, &str>| {
+            std::fs::write(&path, bytes).expect("written");
+            match (run(None, Some(&path)).source(), expected) {
+                (Ok(source), Ok(expected)) => assert_eq!(source, expected),
+                (Err(problem), Err(part)) => assert!(problem.contains(part), "{problem}"),
+                (found, _) => panic!("{found:?}"),
+            }
+        };
+        check(b"print(1)\n", Ok("print(1)\n"));
+        check(b"\xef\xbb\xbfprint(1)", Ok("print(1)"));
+        check(b"x = '\xff'", Err("not UTF-8 (byte 6)"));
+        check(&vec![b'#'; (16 << 20) + 1], Err("larger than 16 MiB"));
+        let missing = run(None, Some(Path::new("/nonexistent/code.py"))).source();
+        assert!(
+            missing
+                .expect_err("read")
+                .contains("cannot read /nonexistent/code.py")
+        );
+        assert_eq!(run(Some("1"), None).source().expect("given"), "1");
+    }
+
+    #[test]
+    fn exit_codes_are_those_documented() {
+        let refused = |refused| exit_code(&Err(refused));
+        assert_eq!(refused(Refused::Invalid(String::new())), 2);
+        assert_eq!(
+            refused(Refused::NoSandbox {
+                code: "E0",
+                message: String::new()
+            }),
+            3
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! The guest image in the engine: I0.
+
+use super::{Check, Outcome};
+use crate::engine::Engine;
+use crate::image::{Error, Images};
+
+const LOCKED: &str = "the guest image, as locked";
+
+pub(super) async fn examine(engine: &dyn Engine, images: &Images) -> Check {
+    let architecture = &engine.identity().architecture;
+    match images.verify(engine).await {
+        Ok(facts) => Check::ok(
+            "image",
+            "I0",
+            format!("base {architecture}, {} as locked", short(&facts.id)),
+            LOCKED,
+        ),
+        Err(error) => problem(&error, images.has_archive(architecture)),
+    }
+}
+
+/// An image that is only absent is loaded when it is needed, where there is something to load.
+fn problem(error: &Error, has_archive: bool) -> Check {
+    let (outcome, fix) = match error {
+        Error::Absent { .. } if has_archive => (
+            Outcome::Warn,
+            "none needed, it is loaded when code is run; or at once: mcp-code-bridge image load",
+        ),
+        Error::Absent { .. } | Error::NoArchive { .. } => (
+            Outcome::Fail,
+            "mcp-code-bridge image build\nmcp-code-bridge image load",
+        ),
+        Error::Mismatch { .. } | Error::Damaged { .. } => {
+            (Outcome::Fail, "mcp-code-bridge image load")
+        }
+        Error::Archive { .. } => (Outcome::Fail, "mcp-code-bridge image build"),
+        Error::Lock { .. } | Error::NotPinned { .. } => {
+            (Outcome::Fail, "correct the setting that is named")
+        }
+        Error::Architecture { .. } => (Outcome::Fail, "use an engine on amd64 or arm64"),
+        Error::Engine(_) => (Outcome::Fail, "mend the engine first"),
+    };
+    Check::ok("image", "I0", error.to_string(), LOCKED).but(outcome, fix)
+}
+
+/// `sha256:` and the first twelve digits.
+fn short(digest: &str) -> &str {
+    digest.get(..19).unwrap_or(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_image_is_a_warning_where_it_can_be_loaded() {
+        let absent = Error::Absent {
+            expected: "sha256:1a".to_owned(),
+        };
+        assert_eq!(problem(&absent, true).outcome, Outcome::Warn);
+        assert_eq!(problem(&absent, false).outcome, Outcome::Fail);
+        let other = Error::Mismatch {
+            what: "config",
+            expected: "sha256:1a".to_owned(),
+            found: "sha256:2b".to_owned(),
+            perhaps: "",
+        };
+        assert_eq!(problem(&other, true).fix, "mcp-code-bridge image load");
+    }
+}
