@@ -14,3 +14,4 @@ pub mod render;
 pub mod server;
 pub mod session;
 pub mod settings;
+pub mod upstream;

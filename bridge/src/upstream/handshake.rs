@@ -1,0 +1,244 @@
+//! Finds out which protocol a server speaks: revisions with `initialize` (up to 2025-11-25), or those without
+//! (2026-07-28 on), which begin with `server/discover`.
+//!
+//! Nearly all servers answer `initialize`, so that is asked first; an error leads to the other question at once, and
+//! silence leads to it as well, without giving up on the first: a server that is slow to start loses nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::ProtocolVersion;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{Connection, Failure, RequestContext};
+use super::message::{code, start_of};
+
+/// A silent server is asked the other question after this.
+const PROBE_AFTER: Duration = Duration::from_secs(3);
+
+/// What a server said of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Peer {
+    /// The protocol revision agreed on.
+    pub protocol: String,
+    /// The revision has no `initialize`; each request carries its own metadata.
+    pub modern: bool,
+    /// Its capabilities, as sent.
+    pub capabilities: Value,
+    /// Its name and version, as sent; null where it sent none.
+    pub info: Value,
+    /// Its instructions for the model.
+    pub instructions: Option<String>,
+}
+
+impl Peer {
+    /// Whether it says that it tells when its tools change.
+    pub(super) fn tells_of_changed_tools(&self) -> bool {
+        self.capabilities.pointer("/tools/listChanged") == Some(&Value::Bool(true))
+    }
+}
+
+/// Why the two sides did not come together.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Refusal {
+    /// The connection failed.
+    Failure(Failure),
+    /// The server answered with something else.
+    Answer(String),
+}
+
+/// Which questions to ask, and in what order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Questions {
+    /// `initialize`, then `server/discover` where that fails or is not answered.
+    Both,
+    /// Only `initialize`.
+    Initialize,
+    /// Only `server/discover`.
+    Discover,
+}
+
+/// Agrees on a revision and leaves `connection` ready for requests. Ends with the connection at the latest: the caller
+/// sets the limit.
+pub(super) async fn shake_hands(
+    connection: &Arc<Connection>,
+    questions: Questions,
+    client_capabilities: &Value,
+) -> Result<Peer, Refusal> {
+    match questions {
+        Questions::Initialize => initialize(connection, client_capabilities).await,
+        Questions::Discover => discover(connection, client_capabilities).await,
+        Questions::Both => {
+            let mut first = std::pin::pin!(initialize(connection, client_capabilities));
+            let early = tokio::select! {
+                peer = &mut first => Some(peer),
+                () = tokio::time::sleep(PROBE_AFTER) => None,
+            };
+            match early {
+                Some(Ok(peer)) => Ok(peer),
+                Some(Err(Refusal::Failure(
+                    failure @ (Failure::Closed { .. } | Failure::Cancelled),
+                ))) => Err(Refusal::Failure(failure)),
+                Some(Err(first)) => discover(connection, client_capabilities)
+                    .await
+                    .map_err(|second| both(&first, second)),
+                None => {
+                    let mut second = std::pin::pin!(discover(connection, client_capabilities));
+                    tokio::select! {
+                        peer = &mut first => match peer {
+                            Ok(peer) => Ok(peer),
+                            Err(first) => second.await.map_err(|second| both(&first, second)),
+                        },
+                        peer = &mut second => match peer {
+                            Ok(peer) => Ok(peer),
+                            Err(second) => first.await.map_err(|first| both(&first, second)),
+                        },
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn both(initialize: &Refusal, discover: Refusal) -> Refusal {
+    match discover {
+        closed @ Refusal::Failure(Failure::Closed { .. }) => closed,
+        discover => Refusal::Answer(format!(
+            "it answered initialize with {}, and server/discover with {}",
+            describe(initialize),
+            describe(&discover)
+        )),
+    }
+}
+
+fn describe(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Answer(text) => text.clone(),
+        Refusal::Failure(Failure::Rpc(error)) => {
+            format!("error {} ({})", error.code, start_of(&error.message))
+        }
+        Refusal::Failure(failure) => format!("{failure:?}"),
+    }
+}
+
+async fn initialize(
+    connection: &Arc<Connection>,
+    client_capabilities: &Value,
+) -> Result<Peer, Refusal> {
+    let mut params = Map::new();
+    params.insert(
+        "protocolVersion".to_owned(),
+        ProtocolVersion::LATEST_WITH_INITIALIZE.as_str().into(),
+    );
+    params.insert("capabilities".to_owned(), client_capabilities.clone());
+    params.insert("clientInfo".to_owned(), client_info());
+    let result = ask(connection, "initialize", params).await?;
+    let Some(protocol) = result.get("protocolVersion").and_then(Value::as_str) else {
+        return Err(Refusal::Answer(start_of(&result.to_string())));
+    };
+    // Some servers agree to whatever they are asked for, and some answer with a revision that has no `initialize`.
+    let modern = protocol >= ProtocolVersion::V_2026_07_28.as_str();
+    if modern {
+        connection.set_metadata(metadata(protocol, client_capabilities));
+    }
+    let peer = peer(protocol.to_owned(), modern, &result);
+    connection
+        .notify("notifications/initialized", Map::new())
+        .await
+        .map_err(Refusal::Failure)?;
+    Ok(peer)
+}
+
+async fn discover(
+    connection: &Arc<Connection>,
+    client_capabilities: &Value,
+) -> Result<Peer, Refusal> {
+    let version = ProtocolVersion::V_2026_07_28;
+    let metadata = metadata(version.as_str(), client_capabilities);
+    let mut params = Map::new();
+    params.insert("_meta".to_owned(), Value::Object(metadata.clone()));
+    let result = match ask(connection, "server/discover", params).await {
+        Err(Refusal::Failure(Failure::Rpc(error))) if error.code == code::UNSUPPORTED_VERSION => {
+            let supported = error
+                .data
+                .get("supported")
+                .map_or_else(|| error.message.clone(), Value::to_string);
+            return Err(Refusal::Answer(format!(
+                "no support for {} but for {}",
+                version.as_str(),
+                start_of(&supported)
+            )));
+        }
+        result => result?,
+    };
+    let versions = result.get("supportedVersions").and_then(Value::as_array);
+    match versions {
+        Some(versions)
+            if versions
+                .iter()
+                .any(|supported| supported == version.as_str()) => {}
+        Some(versions) => {
+            let supported = start_of(&json!(versions).to_string());
+            return Err(Refusal::Answer(format!(
+                "no support for {} but for {supported}",
+                version.as_str()
+            )));
+        }
+        None => return Err(Refusal::Answer(start_of(&result.to_string()))),
+    }
+    connection.set_metadata(metadata);
+    Ok(peer(version.as_str().to_owned(), true, &result))
+}
+
+async fn ask(
+    connection: &Arc<Connection>,
+    method: &'static str,
+    params: Map<String, Value>,
+) -> Result<Value, Refusal> {
+    let never = CancellationToken::new();
+    let context = RequestContext {
+        cancel: &never,
+        deadline: None,
+        silence: None,
+        company: None,
+    };
+    connection
+        .request(method, params, context)
+        .await
+        .map_err(Refusal::Failure)
+}
+
+fn peer(protocol: String, modern: bool, result: &Value) -> Peer {
+    Peer {
+        protocol,
+        modern,
+        capabilities: result.get("capabilities").cloned().unwrap_or(Value::Null),
+        info: result.get("serverInfo").cloned().unwrap_or(Value::Null),
+        instructions: result
+            .get("instructions")
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+    }
+}
+
+fn client_info() -> Value {
+    json!({"name": "mcp-code-bridge", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn metadata(version: &str, client_capabilities: &Value) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert(
+        "io.modelcontextprotocol/protocolVersion".to_owned(),
+        version.into(),
+    );
+    metadata.insert(
+        "io.modelcontextprotocol/clientInfo".to_owned(),
+        client_info(),
+    );
+    metadata.insert(
+        "io.modelcontextprotocol/clientCapabilities".to_owned(),
+        client_capabilities.clone(),
+    );
+    metadata
+}

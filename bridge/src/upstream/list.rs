@@ -1,0 +1,236 @@
+//! Lists that a server gives out in pages, read to the end, and its tools decoded one by one: a bad tool costs only
+//! itself.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::connection::{Connection, Failure, RequestContext};
+use super::message::{code, start_of};
+
+/// More pages are not asked for.
+const MOST_PAGES: usize = 512;
+/// More entries are not kept.
+const MOST_ENTRIES: usize = 20_000;
+
+/// A tool as its server describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name on the wire.
+    pub name: String,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// JSON Schema of its arguments, as sent.
+    pub input_schema: Value,
+    /// JSON Schema of its structured result, as sent.
+    pub output_schema: Option<Value>,
+    /// Hints such as `readOnlyHint`, as sent.
+    pub annotations: Option<Value>,
+}
+
+/// The tools of a server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolList {
+    /// The good ones, in the server's order, no name twice.
+    pub tools: Vec<Tool>,
+    /// The bad ones by name (or place in the list), and what is wrong with them.
+    pub skipped: BTreeMap<String, String>,
+    /// Where the list is not the whole list, why.
+    pub incomplete: Option<String>,
+    /// Tools of earlier lists that the server no longer offers.
+    pub gone: HashSet<String>,
+}
+
+impl ToolList {
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    pub(super) fn read(entries: Vec<Value>, incomplete: Option<String>) -> Self {
+        let mut list = Self {
+            incomplete,
+            ..Self::default()
+        };
+        let mut names = HashSet::new();
+        for (place, entry) in entries.into_iter().enumerate() {
+            match read_tool(entry) {
+                Ok(tool) if names.insert(tool.name.clone()) => list.tools.push(tool),
+                Ok(tool) => {
+                    list.skipped.insert(
+                        format!("{} (entry {})", tool.name, place + 1),
+                        "the name is used twice".to_owned(),
+                    );
+                }
+                Err((name, reason)) => {
+                    list.skipped.insert(
+                        name.unwrap_or_else(|| format!("entry {}", place + 1)),
+                        reason,
+                    );
+                }
+            }
+        }
+        list
+    }
+}
+
+fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
+    let Value::Object(mut tool) = entry else {
+        return Err((
+            None,
+            format!("is no object but {}", start_of(&entry.to_string())),
+        ));
+    };
+    let name = match tool.shift_remove("name") {
+        Some(Value::String(name)) if !name.is_empty() => name,
+        Some(Value::String(_)) => return Err((None, "has an empty name".to_owned())),
+        Some(other) => {
+            return Err((
+                None,
+                format!("has {} as its name", start_of(&other.to_string())),
+            ));
+        }
+        None => return Err((None, "has no name".to_owned())),
+    };
+    let input_schema = match tool.shift_remove("inputSchema") {
+        Some(schema @ Value::Object(_)) => schema,
+        Some(other) => {
+            return Err((
+                Some(name),
+                format!(
+                    "inputSchema is no object but {}",
+                    start_of(&other.to_string())
+                ),
+            ));
+        }
+        None => return Err((Some(name), "has no inputSchema".to_owned())),
+    };
+    let text = |value: Option<Value>| match value {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    Ok(Tool {
+        name,
+        title: text(tool.shift_remove("title")),
+        description: text(tool.shift_remove("description")),
+        input_schema,
+        output_schema: tool.shift_remove("outputSchema").filter(Value::is_object),
+        annotations: tool.shift_remove("annotations").filter(Value::is_object),
+    })
+}
+
+/// All entries of a paged list, and where they are not all, why. A server that does not know the method has none.
+pub(super) async fn pages<'a>(
+    connection: &Arc<Connection>,
+    method: &'static str,
+    key: &str,
+    context: impl Fn() -> RequestContext<'a>,
+) -> Result<(Vec<Value>, Option<String>), Failure> {
+    let mut entries = Vec::new();
+    let mut cursors = HashSet::new();
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let mut params = Map::new();
+        if let Some(cursor) = &cursor {
+            params.insert("cursor".to_owned(), Value::clone(cursor));
+        }
+        let mut page = match connection.request(method, params, context()).await {
+            Err(Failure::Rpc(error))
+                if error.code == code::METHOD_NOT_FOUND && cursor.is_none() =>
+            {
+                break;
+            }
+            // What was got so far is better than nothing.
+            Err(Failure::Rpc(error)) if cursor.is_some() => {
+                return Ok((
+                    entries,
+                    Some(format!("a later page failed: {}", start_of(&error.message))),
+                ));
+            }
+            page => page?,
+        };
+        match page.get_mut(key).map(Value::take) {
+            Some(Value::Array(more)) => entries.extend(more),
+            _ => {
+                return Err(Failure::Malformed(format!(
+                    "{method} without a list of {key}: {}",
+                    start_of(&page.to_string())
+                )));
+            }
+        }
+        if entries.len() > MOST_ENTRIES {
+            entries.truncate(MOST_ENTRIES);
+            return Ok((
+                entries,
+                Some(format!("it has more than {MOST_ENTRIES} entries")),
+            ));
+        }
+        match page.get_mut("nextCursor").map(Value::take) {
+            None | Some(Value::Null) => return Ok((entries, None)),
+            // An empty cursor is how some servers say that there is no more.
+            Some(Value::String(next)) if next.is_empty() => return Ok((entries, None)),
+            Some(next) if !cursors.insert(next.to_string()) => {
+                return Ok((
+                    entries,
+                    Some(format!(
+                        "its pages repeat (cursor {})",
+                        start_of(&next.to_string())
+                    )),
+                ));
+            }
+            Some(next) => cursor = Some(next),
+        }
+    }
+    let incomplete = cursor.map(|_| format!("it has more than {MOST_PAGES} pages"));
+    Ok((entries, incomplete))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_bad_tool_costs_only_itself() {
+        let list = ToolList::read(
+            vec![
+                json!({"name": "good", "inputSchema": {"type": "object", "x-y": 1}, "description": "d", "title": 5}),
+                json!({"name": "bare"}),
+                json!({"name": "typed", "inputSchema": "object"}),
+                json!({"inputSchema": {}}),
+                json!({"name": "", "inputSchema": {}}),
+                json!("tool"),
+                json!({"name": "good", "inputSchema": {}}),
+                json!({"name": "also-good", "inputSchema": {}, "outputSchema": null, "annotations": {"readOnlyHint": true}}),
+            ],
+            None,
+        );
+        let names: Vec<&str> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["good", "also-good"]);
+        assert_eq!(
+            list.tools[0].input_schema,
+            json!({"type": "object", "x-y": 1})
+        );
+        assert_eq!(list.tools[0].title, None);
+        let skipped: Vec<(&str, &str)> = list
+            .skipped
+            .iter()
+            .map(|(name, why)| (name.as_str(), why.as_str()))
+            .collect();
+        assert_eq!(
+            skipped,
+            [
+                ("bare", "has no inputSchema"),
+                ("entry 4", "has no name"),
+                ("entry 5", "has an empty name"),
+                ("entry 6", "is no object but \"tool\""),
+                ("good (entry 7)", "the name is used twice"),
+                ("typed", "inputSchema is no object but \"object\""),
+            ]
+        );
+    }
+}

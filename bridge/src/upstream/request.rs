@@ -1,0 +1,259 @@
+//! A request to a running server: waits its turn, answers the server's questions, and puts every way to fail into
+//! words.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::SemaphorePermit;
+
+use super::connection::{Company, Failure, RequestContext, answer_to};
+use super::interact::{Question, QuestionKind, Reply};
+use super::message::start_of;
+use super::server::{Server, until};
+use super::start::Live;
+use super::{CallContext, Error};
+
+/// A server may ask this often before it answers (as in the SDKs).
+const MOST_ROUNDS: usize = 10;
+/// Questions in one round.
+const MOST_QUESTIONS: usize = 32;
+
+impl Server {
+    /// Sends `method` and returns its result. `act` names it in messages: the tool, or what the method does.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        method: &'static str,
+        act: &str,
+        params: Map<String, Value>,
+        context: &CallContext,
+    ) -> Result<Value, Error> {
+        let mut live = self.connect(context).await?;
+        let _turn = self.turn(act, context, &live).await?;
+        let mut restarted = false;
+        let result = loop {
+            match self.rounds(&live, method, act, &params, context).await {
+                // It ended before it can have seen the request: nothing is lost by asking its successor.
+                Err(Problem::Failure(Failure::Closed { sent: false, .. })) if !restarted => {
+                    restarted = true;
+                    live.connection.ended().await;
+                    live = self.connect(context).await?;
+                }
+                Err(Problem::Failure(failure)) => {
+                    if matches!(failure, Failure::Closed { .. }) {
+                        live.connection.ended().await;
+                    }
+                    break Err(self.error(act, failure, &live));
+                }
+                Err(Problem::Error(error)) => break Err(error),
+                Ok(result) => break Ok(result),
+            }
+        };
+        if result.is_ok() {
+            self.worked();
+        }
+        result
+    }
+
+    async fn turn(
+        &self,
+        act: &str,
+        context: &CallContext,
+        live: &Live,
+    ) -> Result<SemaphorePermit<'_>, Error> {
+        let asked = tokio::time::Instant::now();
+        tokio::select! {
+            biased;
+            permit = self.permits.acquire() => {
+                permit.map_err(|_| Error::ShuttingDown { server: self.name().clone() })
+            }
+            () = context.cancel.cancelled() => Err(self.error(act, Failure::Cancelled, live)),
+            () = until(context.deadline) => Err(self.error(act, Failure::TimedOut(asked.elapsed()), live)),
+        }
+    }
+
+    /// One request, and again with answers for as long as the server asks for some.
+    async fn rounds(
+        &self,
+        live: &Live,
+        method: &'static str,
+        act: &str,
+        params: &Map<String, Value>,
+        context: &CallContext,
+    ) -> Result<Value, Problem> {
+        let company = Company {
+            interact: Arc::clone(&context.interact),
+            tool: act.to_owned(),
+        };
+        let mut answers = Map::new();
+        for _ in 0..=MOST_ROUNDS {
+            let mut params = params.clone();
+            params.extend(std::mem::take(&mut answers));
+            let request = RequestContext {
+                cancel: &context.cancel,
+                deadline: context.deadline,
+                silence: self
+                    .definition
+                    .call_timeout
+                    .or(self.shared.options.call_timeout),
+                company: Some(company.clone()),
+            };
+            let mut result = live
+                .connection
+                .request(method, params, request)
+                .await
+                .map_err(Problem::Failure)?;
+            match result.get("resultType").and_then(Value::as_str) {
+                None | Some("complete") if result.is_object() => return Ok(result),
+                Some("input_required") => {
+                    answers = self.answers(act, &mut result, &company, context).await?;
+                }
+                _ => {
+                    return Err(Problem::Failure(Failure::Malformed(start_of(
+                        &result.to_string(),
+                    ))));
+                }
+            }
+        }
+        Err(Problem::Failure(Failure::Malformed(format!(
+            "it asked for input more than {MOST_ROUNDS} times"
+        ))))
+    }
+
+    /// What to send along with the next round.
+    async fn answers(
+        &self,
+        act: &str,
+        result: &mut Value,
+        company: &Company,
+        context: &CallContext,
+    ) -> Result<Map<String, Value>, Problem> {
+        let mut next = Map::new();
+        if let Some(state) = result.get_mut("requestState").map(Value::take) {
+            next.insert("requestState".to_owned(), state);
+        }
+        let Some(Value::Object(questions)) = result.get_mut("inputRequests").map(Value::take)
+        else {
+            return Ok(next);
+        };
+        if questions.len() > MOST_QUESTIONS {
+            return Err(Problem::Failure(Failure::Malformed(format!(
+                "it asked {} questions at once",
+                questions.len()
+            ))));
+        }
+        let mut responses = Map::new();
+        for (key, mut question) in questions {
+            let method = question
+                .get("method")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            let params = question.get_mut("params").map_or(Value::Null, Value::take);
+            let response = match QuestionKind::of_method(&method) {
+                Some(kind) => self.ask(act, kind, params, company, context).await?,
+                None if method == "roots/list" => json!({"roots": []}),
+                None => {
+                    let what = format!("it asked for {}", start_of(&method));
+                    return Err(Problem::Failure(Failure::Malformed(what)));
+                }
+            };
+            responses.insert(key, response);
+        }
+        next.insert("inputResponses".to_owned(), Value::Object(responses));
+        Ok(next)
+    }
+
+    async fn ask(
+        &self,
+        act: &str,
+        kind: QuestionKind,
+        params: Value,
+        company: &Company,
+        context: &CallContext,
+    ) -> Result<Value, Problem> {
+        let question = Question {
+            server: self.name().clone(),
+            tool: Some(act.to_owned()),
+            kind,
+            params,
+            cancel: context.cancel.child_token(),
+        };
+        let asked = tokio::time::Instant::now();
+        let reply = tokio::select! {
+            reply = company.interact.ask(question) => reply,
+            () = context.cancel.cancelled() => return Err(Problem::Failure(Failure::Cancelled)),
+            () = until(context.deadline) => return Err(Problem::Failure(Failure::TimedOut(asked.elapsed()))),
+        };
+        match reply {
+            Reply::Unsupported(why) => Err(Problem::Error(Error::CannotAsk {
+                server: self.name().clone(),
+                act: act.to_owned(),
+                kind,
+                why,
+            })),
+            reply => answer_to(kind, reply).map_err(|error| Problem::Failure(Failure::Rpc(error))),
+        }
+    }
+
+    pub(super) fn died(&self, act: &str, reason: &str) -> Error {
+        Error::Died {
+            server: self.name().clone(),
+            act: act.to_owned(),
+            reason: self.redactor.text(reason).into_owned(),
+        }
+    }
+
+    /// `failure` in words, without secrets.
+    pub(super) fn error(&self, act: &str, failure: Failure, live: &Live) -> Error {
+        let (server, act) = (self.name().clone(), act.to_owned());
+        match failure {
+            Failure::Closed { reason, .. } => {
+                self.died(&act, &live.connection.closed().unwrap_or(reason))
+            }
+            Failure::Cancelled => Error::Cancelled { server, act },
+            Failure::TimedOut(after) => {
+                let count = live.connection.junk.count();
+                let junk = match count {
+                    0 => String::new(),
+                    _ => format!(
+                        "it has written {count} lines that are no MCP messages, such as {:?}",
+                        live.connection.junk.last()
+                    ),
+                };
+                Error::TimedOut {
+                    server,
+                    act,
+                    after,
+                    junk: self.redactor.text(&junk).into_owned(),
+                }
+            }
+            Failure::Rpc(mut error) => {
+                error.message = self.redactor.text(&error.message).into_owned();
+                self.redactor.value(&mut error.data);
+                Error::Rpc {
+                    server,
+                    act,
+                    error: Box::new(error),
+                }
+            }
+            Failure::TooLarge { bytes } => Error::TooLarge {
+                server,
+                act,
+                bytes,
+                limit: self.shared.options.result_bytes as u64,
+            },
+            Failure::Malformed(what) => Error::Malformed {
+                server,
+                act,
+                what: self.redactor.text(&what).into_owned(),
+            },
+            Failure::Unauthorized(reason) => Error::Unauthorized { server, reason },
+        }
+    }
+}
+
+/// Why the rounds ended without a result.
+enum Problem {
+    Failure(Failure),
+    Error(Error),
+}

@@ -1,0 +1,38 @@
+//! A bridge reduced to its servers, for tests that kill it.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use mcp_code_bridge::catalog::{Catalog, Places, Platform};
+use mcp_code_bridge::upstream::{CallContext, Options, Upstreams};
+
+/// Starts all servers that `file` defines and keeps them until killed.
+pub(crate) async fn hold(file: PathBuf) -> anyhow::Result<()> {
+    let environment: std::collections::BTreeMap<String, String> = std::env::vars().collect();
+    let nowhere = file.with_extension("nowhere");
+    let catalog = Catalog::load(Places {
+        home: nowhere.clone(),
+        cwd: nowhere.clone(),
+        state_dir: nowhere.clone(),
+        config_home: nowhere,
+        extra: Some(file),
+        allow_self: false,
+        executable: None,
+        platform: Platform::Linux,
+        environment: environment.clone(),
+    });
+    let program = std::env::current_exe()?
+        .to_str()
+        .context("path")?
+        .to_owned();
+    let watchdog = Some(vec![program, "--watchdog".to_owned()]);
+    let upstreams = Upstreams::new(Options {
+        environment,
+        watchdog,
+        ..Options::default()
+    });
+    for definition in catalog.definitions() {
+        upstreams.tools(definition, &CallContext::default()).await?;
+    }
+    std::future::pending().await
+}

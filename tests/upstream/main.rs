@@ -1,0 +1,8 @@
+//! Servers as the bridge runs them, against the stub server and its misbehaviour.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod calls;
+mod life;
+mod lists;
+mod questions;
+mod world;

@@ -1,0 +1,183 @@
+//! What the tests share: a folder, a definition file in it, and the servers that it defines.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use mcp_code_bridge::catalog::{Catalog, Definition, Places, Platform};
+use mcp_code_bridge::upstream::{
+    CallContext, Error, Event, Interact, Options, Question, Reply, Upstreams,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+pub(crate) const STUB: &str = env!("CARGO_BIN_EXE_stub-server");
+
+pub(crate) struct World {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) upstreams: Upstreams,
+    catalog: Catalog,
+}
+
+/// The entry of a stub with this scenario.
+pub(crate) fn stub(scenario: &Value) -> Value {
+    json!({"command": STUB, "args": [scenario.to_string()]})
+}
+
+impl World {
+    /// These servers: each a scenario.
+    pub(crate) fn new(scenarios: &[(&str, Value)]) -> Self {
+        let entries = scenarios
+            .iter()
+            .map(|(name, scenario)| ((*name).to_owned(), stub(scenario)))
+            .collect();
+        Self::with(&Value::Object(entries), Self::options())
+    }
+
+    /// One server called `stub`.
+    pub(crate) fn stub(scenario: Value) -> Self {
+        Self::new(&[("stub", scenario)])
+    }
+
+    /// These entries of a definition file.
+    pub(crate) fn with(entries: &Value, options: Options) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("servers.json");
+        std::fs::write(&file, json!({"mcpServers": entries}).to_string()).unwrap();
+        let nowhere = folder.path().join("nowhere");
+        let catalog = Catalog::load(Places {
+            home: nowhere.clone(),
+            cwd: nowhere.clone(),
+            state_dir: nowhere.clone(),
+            config_home: nowhere,
+            extra: Some(file),
+            allow_self: false,
+            executable: None,
+            platform: Platform::Linux,
+            environment: options.environment.clone(),
+        });
+        assert_eq!(catalog.problems(), []);
+        Self {
+            folder,
+            upstreams: Upstreams::new(options),
+            catalog,
+        }
+    }
+
+    pub(crate) fn options() -> Options {
+        let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+        let hush = ("BRIDGE_ONLY".to_owned(), "not for servers".to_owned());
+        Options {
+            environment: BTreeMap::from([path, hush]),
+            ..Options::default()
+        }
+    }
+
+    pub(crate) fn definition(&self, name: &str) -> &Arc<Definition> {
+        self.catalog.definition(name).unwrap()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Calls a tool of `stub` and waits at most 20 s.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Error> {
+        self.call_with(tool, arguments, &soon()).await
+    }
+
+    pub(crate) async fn call_with(
+        &self,
+        tool: &str,
+        arguments: Value,
+        context: &CallContext,
+    ) -> Result<Value, Error> {
+        let Value::Object(arguments) = arguments else {
+            panic!("arguments are an object")
+        };
+        self.upstreams
+            .call(self.definition("stub"), tool, arguments, context)
+            .await
+    }
+}
+
+/// A call that the tests would notice to hang.
+pub(crate) fn soon() -> CallContext {
+    within(Duration::from_secs(20))
+}
+
+pub(crate) fn within(time: Duration) -> CallContext {
+    CallContext {
+        deadline: Some(Instant::now() + time),
+        ..CallContext::default()
+    }
+}
+
+/// What the stub has recorded, one value a line.
+pub(crate) fn record(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Waits until the record has a line that `wanted` recognises. The file is all there is to see of the other process.
+pub(crate) async fn recorded(path: &Path, wanted: impl Fn(&Value) -> bool) -> Value {
+    for _ in 0..2000 {
+        if let Some(found) = record(path).into_iter().find(&wanted) {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("not recorded: {:#?}", record(path));
+}
+
+/// A client that answers as told and passes on what it is shown.
+pub(crate) struct Client {
+    pub(crate) reply: Reply,
+    pub(crate) asked: mpsc::UnboundedSender<Question>,
+    pub(crate) told: mpsc::UnboundedSender<Event>,
+}
+
+#[async_trait]
+impl Interact for Client {
+    async fn ask(&self, question: Question) -> Reply {
+        let _ = self.asked.send(question);
+        self.reply.clone()
+    }
+
+    fn tell(&self, event: Event) {
+        let _ = self.told.send(event);
+    }
+}
+
+/// A context with such a client, and what it is asked and told.
+pub(crate) fn client(
+    reply: Reply,
+) -> (
+    CallContext,
+    mpsc::UnboundedReceiver<Question>,
+    mpsc::UnboundedReceiver<Event>,
+) {
+    let (asked, questions) = mpsc::unbounded_channel();
+    let (told, events) = mpsc::unbounded_channel();
+    (
+        CallContext {
+            interact: Arc::new(Client { reply, asked, told }),
+            ..soon()
+        },
+        questions,
+        events,
+    )
+}
+
+pub(crate) fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+pub(crate) fn no_arguments() -> Map<String, Value> {
+    Map::new()
+}
