@@ -19,7 +19,7 @@ use super::name::SessionName;
 use super::queue::{Call, Queue};
 use super::registry::Shared;
 use super::start::{EXIT_LIMIT, Live, Starting, failure};
-use super::{Error, LaunchError, Progress, RunOutcome, RunRequest, State};
+use super::{Error, LaunchError, Progress, RunOutcome, RunRequest, State, Status};
 
 /// For a start to make progress: from its beginning or from its last report to the next.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -169,7 +169,8 @@ impl Actor {
             output_bytes,
             grace,
         };
-        let note = self.loss.take().map(|loss| loss.note());
+        let loss = self.loss.take();
+        let note = loss.as_ref().map(Ending::note);
         let mut capture = std::mem::take(&mut self.kept);
         let (verdict, stopped) = match self.guest.as_mut() {
             Some(live) => execution.run(live, &mut capture, caller.stop(true)).await,
@@ -189,7 +190,12 @@ impl Actor {
                 Answer::killed(stop, request.timeout, grace)
             }
         };
-        answer.outcome(&self.name, capture, note, request.timeout)
+        let outcome = answer.outcome(&self.name, capture, note, request.timeout);
+        if outcome.status == Status::Cancelled && self.loss.is_none() {
+            // Nobody reads this answer: the next one still has to say it.
+            self.loss = loss;
+        }
+        outcome
     }
 
     /// Ends the guest, if there is one, without waiting for it. A start under way is as fresh as can be.

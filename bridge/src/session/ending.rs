@@ -207,7 +207,7 @@ impl Ending {
 
 /// `exit 3`, `exit 139 (SIGSEGV)`.
 pub(super) fn status(code: i64) -> String {
-    let signal = match code - 128 {
+    let signal = match code.saturating_sub(128) {
         1 => "SIGHUP",
         2 => "SIGINT",
         3 => "SIGQUIT",
@@ -251,5 +251,53 @@ fn bytes(count: u64) -> String {
         _ if count >= 1 << 30 && count.is_multiple_of(1 << 30) => format!("{} GiB", count >> 30),
         _ if count >= 1 << 20 => format!("{} MiB", count >> 20),
         _ => format!("{count} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_are_written_for_people() {
+        let check = |millis: u64, text: &str| {
+            assert_eq!(duration(Duration::from_millis(millis)), text);
+        };
+        check(30_000, "30 s");
+        check(1_500, "1.5 s");
+        check(300, "0.3 s");
+        check(0, "0 s");
+        check(90_000, "90 s");
+        check(120_000, "2 min");
+        check(125_000, "125 s");
+        assert_eq!(bytes(512 << 20), "512 MiB");
+        assert_eq!(bytes(2 << 30), "2 GiB");
+        assert_eq!(bytes(1000), "1000 bytes");
+    }
+
+    #[test]
+    fn exit_statuses_name_their_signal() {
+        assert_eq!(status(3), "exit 3");
+        assert_eq!(status(139), "exit 139 (SIGSEGV)");
+        assert_eq!(status(i64::MAX), format!("exit {}", i64::MAX));
+        assert_eq!(status(-5), "exit -5");
+    }
+
+    #[test]
+    fn what_the_engine_says_counts_more_than_what_the_guest_says() {
+        let said = Death::Exit {
+            code: 0,
+            out_of_memory: Some(false),
+        };
+        let engine = Exit {
+            code: 137,
+            out_of_memory: true,
+        };
+        let ending = Ending::judge(&said, Some(Ok(engine)), Some(1 << 20), String::new());
+        let expected = Ending::Memory {
+            limit: 1 << 20,
+            certain: true,
+        };
+        assert_eq!(ending, expected);
     }
 }

@@ -214,6 +214,34 @@ async fn a_caller_that_goes_away_cancels_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cancelled_call_does_not_use_up_the_note() {
+    let stage = Stage::new(async |puppet: Puppet| {
+        if puppet.number == 1 {
+            deaf(puppet).await;
+        } else {
+            sleeper(puppet).await;
+        }
+    });
+    let sessions = sessions(&stage);
+    let lost = sessions.run(brief("loop", 1), silent()).await.unwrap();
+    assert_eq!(lost.state, State::Lost);
+    let cancel = CancellationToken::new();
+    let cancelled = RunRequest {
+        cancel: cancel.clone(),
+        ..call("sleep")
+    };
+    let (cancelled, ()) = tokio::join!(sessions.run(cancelled, silent()), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cancel.cancel();
+    });
+    assert_eq!(cancelled.unwrap().status, Status::Cancelled);
+    let next = sessions.run(call("ok"), silent()).await.unwrap();
+    assert!(next.note.is_some());
+    let third = sessions.run(call("ok"), silent()).await.unwrap();
+    assert_eq!(third.note, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_cancelled_in_the_queue_never_runs() {
     let stage = Stage::new(sleeper);
     let sessions = sessions(&stage);
