@@ -39,6 +39,10 @@ def test_dropped_bytes_are_told_before_the_exit(guest: Guest) -> None:
     assert outcome.dropped() == {"stdout": 900, "stderr": 0}
 
 
+def test_user_code_goes_first_when_memory_is_short(guest: Guest) -> None:
+    assert guest.check("open('/proc/self/oom_score_adj').read()").result == "'1000\\n'"
+
+
 def test_children_die_with_the_worker(guest: Guest) -> None:
     guest.execute(
         "import os, time\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: time.sleep(100)\n"

@@ -101,6 +101,17 @@ def test_interrupts_around_the_end_of_runs_never_hit_the_worker_or_the_next_run(
     assert "interrupted" in seen
 
 
+def test_runs_sent_ahead_are_interrupted_in_their_turn(guest: Guest) -> None:
+    guest.execute("while True: pass")
+    guest.execute("print('go')\nwhile True: pass")
+    guest.interrupt(1)
+    assert guest.next()["status"] == "interrupted"
+    outcome = guest.until_output(b"go\n")
+    guest.interrupt(2)
+    assert guest.collect(outcome).status == "interrupted"
+    assert guest.check("1").result == "1"
+
+
 def test_code_that_catches_the_interrupt_succeeds(guest: Guest) -> None:
     guest.execute(
         "import time\ntry:\n    print('go')\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    print('caught')"

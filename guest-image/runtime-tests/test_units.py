@@ -155,7 +155,7 @@ def test_user_code(filename: str, expected: bool) -> None:
 
 
 def test_report_tells_what_the_kernel_says() -> None:
-    frame = json.loads(frames.encode(report.ready()))
+    frame = json.loads(frames.encode(report.ready(0.0)))
     with open("/proc/self/status") as status:
         fields = dict(line.split(":", 1) for line in status)
     assert frame["report"]["cap_eff"] == fields["CapEff"].strip()

@@ -1,6 +1,7 @@
 """The start of the guest: makes the pipes, forks the worker that runs user code, and goes on as PID 1."""
 
 import posix
+import time
 
 from mcp._guest.relay import Relay
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 def main() -> "NoReturn":
     """Never returns: the process ends with the worker's status, or at once when the host is gone."""
+    began = time.monotonic()
     stdout, worker_stdout = posix.pipe()
     stderr, worker_stderr = posix.pipe()
     frames, worker_frames = posix.pipe()
@@ -22,7 +24,7 @@ def main() -> "NoReturn":
             posix.close(descriptor)
         from mcp._guest.start import start_worker
 
-        start_worker(worker_stdout, worker_stderr, worker_frames)
+        start_worker(worker_stdout, worker_stderr, worker_frames, began)
     for descriptor in (worker_stdout, worker_stderr, worker_frames):
         posix.close(descriptor)
     try:

@@ -38,9 +38,13 @@ class Interrupts:
         _signal.signal(_signal.SIGINT, self._strike)
 
     def accept(self, run: int) -> None:
-        """Called in the reader thread for each `execute`: from here on the run can be interrupted."""
+        """For each `execute`, as it comes (in the reader thread) and again as it begins: now it can be interrupted.
+
+        A run that waits behind another, which a host should not make, has its turn at the second call.
+        """
         with self.lock:
-            self.run, self.requested, self.delivered, self.place = run, False, False, None
+            if self.run is None:
+                self.run, self.requested, self.delivered, self.place = run, False, False, None
 
     def request(self, run: object) -> None:
         """Called in the reader thread for each `interrupt`; one that comes too late does nothing."""

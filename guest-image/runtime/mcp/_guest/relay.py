@@ -116,7 +116,7 @@ class Relay:
             self.all.unregister(stream.descriptor)
             del self.open[stream.descriptor]
             return 0
-        if self.lost_at is None and not self.lines:
+        if not self.lines:
             # The run that printed this has sent its `!begin` before, so that it is counted to the right budget.
             self._pull()
         self.pending += stream.feed(data)
@@ -139,6 +139,8 @@ class Relay:
 
     def _pull(self) -> bool:
         """Takes once from the worker's channel; false when there is nothing now or ever again."""
+        if self.lost_at is not None:
+            return False
         try:
             data = posix.read(self.frames, FRAME_BYTES)
         except BlockingIOError:
@@ -247,7 +249,7 @@ class Relay:
                 self._handle(self.blocked.poll(20))
             else:
                 self._handle(self.all.poll(20))
-        while self.lost_at is None and self._pull():
+        while self._pull():
             pass
         self._relay()
         self._flush(final=True)

@@ -17,11 +17,13 @@ ONLY_AST, TOP_LEVEL_AWAIT = 0x400, 0x2000
 # All `from __future__` features have their flags here; they stay on for later cells, as in the REPL.
 FUTURE_FLAGS = 0x1FE0000
 KEPT_CHARACTERS = 32 << 20
+PER_SOURCE = 1000
 LIBRARY = str(sys.modules["encodings"].__file__).rpartition("/encodings/")[0] + "/"
 RUNTIME = __file__.rpartition("/mcp/")[0] + "/"
 
 _future = 0
 _sources: dict[str, int] = {}
+_kept_characters = 0
 
 
 class Place:
@@ -82,16 +84,17 @@ def line_of(filename: str, number: int, namespace: "dict[str, object] | None" = 
 
 def remember(filename: str, code: str) -> list[str]:
     """Makes the text known to `linecache`; the oldest go when all together grow too large."""
+    global _kept_characters
     lines = _io.StringIO(code, newline=None).readlines()
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     cache = load("linecache").cache
-    _sources.pop(filename, None)
-    _sources[filename] = len(code)
+    _kept_characters += len(code) + PER_SOURCE - _sources.pop(filename, 0)
+    _sources[filename] = len(code) + PER_SOURCE
     cache[filename] = (len(code), None, lines, filename)
-    while len(_sources) > 1 and sum(_sources.values()) > KEPT_CHARACTERS:
+    while len(_sources) > 1 and _kept_characters > KEPT_CHARACTERS:
         oldest = next(iter(_sources))
-        del _sources[oldest]
+        _kept_characters -= _sources.pop(oldest)
         cache.pop(oldest, None)
     return lines
 

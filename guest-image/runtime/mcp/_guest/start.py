@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def start_worker(stdout: int, stderr: int, frames: int) -> "NoReturn":
+def start_worker(stdout: int, stderr: int, frames: int, began: float) -> "NoReturn":
     """Takes over the process; ends it with the host."""
     posix.setpgid(0, 0)
     channel = Channel(posix.dup(0), frames)
@@ -21,8 +21,23 @@ def start_worker(stdout: int, stderr: int, frames: int) -> "NoReturn":
     for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
         posix.dup2(source, target)
         posix.close(source)
-    channel.send(encode(ready()))
+    _offer_to_the_oom_killer()
+    channel.send(encode(ready(began)))
     # While the host reads that, the rest is loaded; what the host sends meanwhile waits in the pipe.
     from mcp._guest.worker import Worker
 
     Worker(channel).run()
+
+
+def _offer_to_the_oom_killer() -> None:
+    """User code goes first when memory is short; PID 1 then lives to tell."""
+    try:
+        score = posix.open("/proc/self/oom_score_adj", posix.O_WRONLY | posix.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        posix.write(score, b"1000")
+    except OSError:
+        pass
+    finally:
+        posix.close(score)

@@ -57,14 +57,15 @@ class Worker:
         return self.runs.get()
 
     def _run(self, run: int, cell: int, code: str, output_bytes: int) -> None:
+        self.interrupts.accept(run)
         self.channel.send(b"!begin %d\n" % output_bytes)
         try:
             outcome = self.execution.run(run, cell, code)
         except BaseException as error:
             outcome = failed(run, error)
-        self.interrupts.finish()
         if posix.getpid() != self.process:
             _end_child(outcome)
+        self.interrupts.finish()
         try:
             frame = encode(outcome)
         except BaseException as error:
