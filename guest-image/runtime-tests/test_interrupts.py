@@ -1,8 +1,11 @@
 """`interrupt` frames: they strike user code of the run that was meant, wherever it is, and nothing else."""
 
+import os
+import signal
+
 import pytest
 
-from guest import Guest
+from guest import Guest, is_pid_1
 
 WAITS = {
     "sleep": ("import time\nprint('go')\ntime.sleep(100)", "line 3 (time.sleep)"),
@@ -55,16 +58,19 @@ WAITS = {
 def test_interrupt_ends_the_run_and_keeps_the_session(guest: Guest, name: str) -> None:
     code, where = WAITS[name]
     guest.check("kept = 42")
-    guest.execute(code)
-    outcome = guest.until_output(b"go\n")
-    guest.interrupt()
-    outcome = guest.collect(outcome)
-    assert outcome.status == "interrupted"
-    assert outcome.error["type"] == "KeyboardInterrupt"
-    assert outcome.error["traceback"].startswith("Traceback (most recent call last):\n  cell 2, line ")
-    assert outcome.done["where"].startswith("cell 2, line ")
-    if where:
-        assert outcome.done["where"] == f"cell 2, {where}"
+    places: list[str] = []
+    # It may strike before the code has come to the line that it is meant to wait in.
+    while not places or (where and not places[-1].endswith(where) and len(places) < 50):
+        guest.execute(code)
+        outcome = guest.until_output(b"go\n")
+        guest.interrupt()
+        outcome = guest.collect(outcome)
+        assert outcome.status == "interrupted"
+        assert outcome.error["type"] == "KeyboardInterrupt"
+        assert outcome.traceback.startswith(f"Traceback (most recent call last):\n  cell {guest.last}, line ")
+        places.append(outcome.done["where"])
+        assert places[-1].startswith(f"cell {guest.last}, line ")
+    assert places[-1].endswith(where or "")
     assert guest.check("kept").result == "42"
     assert guest.check("import asyncio\nawait asyncio.sleep(0)\n1").result == "1"
 
@@ -184,12 +190,15 @@ def test_handlers_of_user_code_may_be_set_and_restored(guest: Guest) -> None:
         guest.check("1")
 
 
-def test_an_alarm_between_runs_is_reported_and_harmless(guest: Guest) -> None:
+@pytest.mark.skipif(is_pid_1(), reason="needs the worker's PID")
+def test_a_signal_between_runs_is_reported_and_harmless(guest: Guest) -> None:
     guest.check(
-        "import signal\ndef ring(*_):\n    raise TimeoutError('ring')\nsignal.signal(signal.SIGALRM, ring)\n"
-        "signal.setitimer(signal.ITIMER_REAL, 0.05)"
+        "import signal\ndef ring(*_):\n    raise LookupError('ring')\nsignal.signal(signal.SIGALRM, ring)\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: exit(5))"
     )
-    frame = guest.next()
-    assert frame["type"] == "stderr"
-    assert frame["data"].endswith("TimeoutError: ring\n")
-    assert guest.check("1").result == "1"
+    for number, last in ((signal.SIGALRM, "LookupError: ring\n"), (signal.SIGUSR1, "SystemExit: 5\n")) * 20:
+        os.kill(guest.ready["pid"], number)
+        frame = guest.next()
+        assert frame["type"] == "stderr"
+        assert frame["data"].endswith(last)
+        assert guest.check("1").result == "1"

@@ -4,13 +4,14 @@ User code shares the process and may do anything to it; what counts is that it c
 and that a worker which lost its channel ends instead of leaving the host to wait.
 """
 
+import _signal
 import _thread
 import posix
 
 from mcp._guest.frames import FrameError, decode
 from mcp._guest.relay import EXIT_PROTOCOL, FRAME_LIMIT
 
-__all__ = ["Channel"]
+__all__ = ["HANDLED_SIGNALS", "Channel"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 READ_BYTES = 65536
 EXIT_LOST = 71
+# All that user code may handle, but for those that a fault of the process itself raises.
+HANDLED_SIGNALS = frozenset((1, 2, 3, 10, 12, 13, 14, 15, 16, 17, 18, *range(20, 32), *range(34, 65)))
 # Above what programs use and what careless `os.closerange` calls reach; lower where the limit of open files is low.
 PLACES = (900, 200, 100)
 
@@ -70,6 +73,8 @@ class Channel:
                 pass
 
     def _read(self) -> None:
+        # Signals are the main thread's: only there do they end a wait.
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
         try:
             while True:
                 self._take(posix.read(self.source, READ_BYTES))

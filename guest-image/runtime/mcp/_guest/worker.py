@@ -1,11 +1,13 @@
 """The process that runs user code: takes `execute` frames one after another and answers each with `execution_done`."""
 
+from _collections import deque
 from _queue import Empty, SimpleQueue
+import _signal
 import posix
 import sys
 
 from mcp._guest import environment
-from mcp._guest.channel import Channel
+from mcp._guest.channel import HANDLED_SIGNALS, Channel
 from mcp._guest.execution import Execution, failed, flush_streams
 from mcp._guest.frames import FrameError, encode
 from mcp._guest.interrupts import Interrupts
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_OUTPUT_BYTES = 1 << 20
 # Preloading begins only when no code comes at once after the start.
 CALM_SECONDS = 0.02
+Request = tuple[int, int, str, int]
 
 
 class Worker:
@@ -31,7 +34,9 @@ class Worker:
         self.interrupts = Interrupts()
         self.interrupts.install()
         self.execution = Execution(environment.prepare(), self.interrupts)
-        self.runs: SimpleQueue[tuple[int, int, str, int]] = SimpleQueue()
+        self.requests: deque[Request] = deque()
+        self.wake: SimpleQueue[None] = SimpleQueue()
+        self.begun: Request | None = None
         self.process = posix.getpid()
         posix.register_at_fork(after_in_child=channel.forget)
 
@@ -40,32 +45,49 @@ class Worker:
         self.channel.listen(self._receive)
         preload = Preload()
         while True:
+            # Signal handlers that user code left behind, for an alarm say, may raise anywhere in here. A request stays
+            # in its place until it is answered, so that none is lost by that, and none is run twice.
             try:
-                request = self._next(preload)
+                if self.requests:
+                    self._serve(self.requests[0])
+                else:
+                    self._wait(preload)
             except BaseException as error:
-                # From a signal handler that user code left behind, an alarm say.
                 self._report(error)
-            else:
-                self._run(*request)
 
-    def _next(self, preload: Preload) -> tuple[int, int, str, int]:
-        while preload:
-            try:
-                return self.runs.get(timeout=CALM_SECONDS)
-            except Empty:
-                preload.step(self.runs.empty)
-        return self.runs.get()
-
-    def _run(self, run: int, cell: int, code: str, output_bytes: int) -> None:
-        self.interrupts.accept(run)
-        self.channel.send(b"!begin %d\n" % output_bytes)
+    def _wait(self, preload: Preload) -> None:
+        if not preload:
+            self.wake.get()
+            return
         try:
+            self.wake.get(timeout=CALM_SECONDS)
+            return
+        except Empty:
+            pass
+        preload.step(self.wake.empty)
+
+    def _serve(self, request: Request) -> None:
+        run, cell, code, output_bytes = request
+        try:
+            if self.begun is request:
+                raise InterruptedError
+            self.begun = request
+            self.interrupts.accept(run)
+            self.channel.send(b"!begin %d\n" % output_bytes)
             outcome = self.execution.run(run, cell, code)
         except BaseException as error:
             outcome = failed(run, error)
-        if posix.getpid() != self.process:
-            _end_child(outcome)
-        self.interrupts.finish()
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
+        try:
+            if posix.getpid() != self.process:
+                _end_child(outcome)
+            self.interrupts.finish()
+            self._answer(run, outcome)
+            self.requests.popleft()
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+    def _answer(self, run: int, outcome: dict[str, object]) -> None:
         try:
             frame = encode(outcome)
         except BaseException as error:
@@ -74,7 +96,7 @@ class Worker:
 
     def _report(self, error: BaseException) -> None:
         describe = load("mcp._guest.tracebacks").describe
-        self.interrupts.guard(lambda: print(describe(error)["traceback"], file=sys.stderr))
+        self.interrupts.guard(lambda: sys.stderr.write(describe(error)["traceback"] + "\n"))
 
     def _receive(self, frame: dict[str, object]) -> None:
         """In the reader thread. Types that are not known are left to later versions."""
@@ -90,7 +112,8 @@ class Worker:
             if not isinstance(output_bytes, int) or output_bytes < 0:
                 output_bytes = DEFAULT_OUTPUT_BYTES
             self.interrupts.accept(run)
-            self.runs.put((run, cell, code, output_bytes))
+            self.requests.append((run, cell, code, output_bytes))
+            self.wake.put(None)
 
 
 def _end_child(outcome: dict[str, object]) -> "NoReturn":
