@@ -16,15 +16,18 @@ const KEPT: [&str; 8] = [
     "usr/share/zoneinfo",
 ];
 
-/// Below `usr/lib`: build systems' and other programs' data.
-const DROPPED: [&str; 7] = [
+/// Data of other programs, and the time zones' sources: what Python reads is compiled.
+const DROPPED: [&str; 10] = [
     "usr/lib/binfmt.d",
     "usr/lib/debug",
     "usr/lib/mime",
     "usr/lib/sysusers.d",
     "usr/lib/tmpfiles.d",
+    "usr/share/zoneinfo/leap-seconds.list",
+    "usr/share/zoneinfo/leapseconds",
     "usr/share/zoneinfo/posix",
     "usr/share/zoneinfo/right",
+    "usr/share/zoneinfo/tzdata.zi",
 ];
 
 /// Below the folder of shared libraries: modules of libc and OpenSSL that nothing loads, debugging aids.
@@ -83,6 +86,15 @@ const DROPPED_EXTENSIONS: [&str; 10] = [
     "xx",
 ];
 
+/// Of the interactive console, which needs a terminal, only what `pdb` and `pydoc` import.
+const KEPT_OF_CONSOLE: [&str; 5] = [
+    "__init__.py",
+    "pager.py",
+    "trace.py",
+    "types.py",
+    "utils.py",
+];
+
 /// Whether a file of `package` goes into the image.
 pub(super) fn keeps(package: &str, path: &TreePath, architecture: Architecture) -> bool {
     if package == "libc-bin" {
@@ -121,6 +133,9 @@ fn keeps_module(module: &str) -> bool {
             .iter()
             .any(|dropped| extension.starts_with(dropped));
     }
+    if let Some(part) = module.strip_prefix("_pyrepl/") {
+        return KEPT_OF_CONSOLE.contains(&part);
+    }
     let top = module.split('/').next().unwrap_or(module);
     !DROPPED_MODULES.contains(&top)
         && !top.starts_with("config-3.14")
@@ -148,6 +163,7 @@ mod tests {
             "usr/lib/x86_64-linux-gnu/libc.so.6",
             "usr/lib/python3.14/json/__init__.py",
             "usr/lib/python3.14/unittest/mock.py",
+            "usr/lib/python3.14/_pyrepl/utils.py",
             "usr/lib/python3.14/lib-dynload/_ssl.cpython-314-x86_64-linux-gnu.so",
             "usr/lib/python3.14/site-packages/thing/tests/a.py",
             "usr/share/zoneinfo/Europe/Paris",
@@ -165,6 +181,8 @@ mod tests {
             "usr/lib/python3.14/json/tests/a.py",
             "usr/lib/python3.14/lib-dynload/_testcapi.so",
             "usr/lib/python3.14/lib-dynload/_dbm.cpython-314-x86_64-linux-gnu.so",
+            "usr/lib/python3.14/_pyrepl/main.py",
+            "usr/share/zoneinfo/tzdata.zi",
             "usr/share/doc/libc6/copyright",
             "etc/ld.so.conf.d/x.conf",
             "etc/passwd",
