@@ -27,12 +27,14 @@ mod profile;
 mod report;
 mod seccomp;
 mod surroundings;
+mod sweeper;
 
 pub(crate) use contexts::hex;
 pub use error::{Attempt, Attempts, Error};
 pub use finder::{Finder, InUse, Tell};
 pub use owner::Owner;
 pub use surroundings::Surroundings;
+pub use sweeper::run_if_asked as sweep_if_asked;
 
 /// A container by the engine's own immutable name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::errors::Error as ApiError;
+use bollard::models::ContainerSummary;
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, ImportImageOptions, ListContainersOptions,
     ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
@@ -42,6 +43,9 @@ const TELL: Duration = Duration::from_millis(100);
 /// Processes of the guests' user together, where podman must be told a number: it lowers its own limit below what it then
 /// asks for. The limit of each guest is its cgroup's.
 const PROCESSES: u64 = 16 << 10;
+/// How often a list that cannot be read is asked for again, and after what time.
+const LIST_TRIES: u32 = 10;
+const LIST_PAUSE: Duration = Duration::from_millis(100);
 /// Size of the pieces in which an archive is sent.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -189,6 +193,34 @@ impl ApiEngine {
             places: joined(places),
             reason: "there is no place for it".to_owned(),
         }))
+    }
+
+    async fn labelled(&self, label: String) -> Result<Vec<ContainerSummary>, Error> {
+        let filters = HashMap::from([("label".to_owned(), vec![label])]);
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filters)
+            .build();
+        let mut tries = 0;
+        loop {
+            let list = self.client.list_containers(Some(options.clone()));
+            match self.within(QUESTION, "list containers", list).await {
+                // Podman names states in passing that Docker's API does not have; one such hides the whole list.
+                Err(Error::Nonsense { .. }) if tries < LIST_TRIES => tries += 1,
+                result => return result,
+            }
+            tokio::time::sleep(LIST_PAUSE).await;
+        }
+    }
+
+    /// Removes every container of one bridge.
+    pub(super) async fn remove_all_of(&self, instance: &str) -> Result<(), Error> {
+        for container in self.labelled(Owner::instance_label(instance)).await? {
+            if let Some(id) = container.id {
+                self.remove_by_name(&id).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn remove_by_name(&self, id: &str) -> Result<(), Error> {
@@ -449,13 +481,7 @@ impl Engine for ApiEngine {
     }
 
     async fn reap(&self, owner: &Owner) -> Result<usize, Error> {
-        let filters = HashMap::from([("label".to_owned(), vec![owner.filter()])]);
-        let options = ListContainersOptionsBuilder::default()
-            .all(true)
-            .filters(&filters)
-            .build();
-        let list = self.client.list_containers(Some(options));
-        let found = self.within(QUESTION, "list containers", list).await?;
+        let found = self.labelled(owner.filter()).await?;
         let mut removed = 0;
         for container in found {
             let labels = container.labels.unwrap_or_default();

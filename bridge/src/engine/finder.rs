@@ -1,5 +1,6 @@
 //! Finds an engine when one is needed, keeps it, finds another when it has died, and ends what the bridge started for it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use super::candidates::{Address, Candidate, candidates};
 use super::connect::{Connection, connect};
 use super::podman::{Machine, Service};
 use super::surroundings::Surroundings;
-use super::{Attempt, Attempts, Engine, Error};
+use super::sweeper::{Sweeper, Task};
+use super::{Attempt, Attempts, Engine, Error, Owner};
 use crate::settings::{EngineKind, EngineSettings};
 
 /// Told of what takes long, in words for people.
@@ -24,6 +26,14 @@ pub struct Finder {
     surroundings: Surroundings,
     found: Mutex<Found>,
     usage: Arc<Usage>,
+    sweeping: Option<Sweeping>,
+}
+
+/// How what a killed bridge leaves is swept.
+struct Sweeping {
+    /// The bridge's executable.
+    program: PathBuf,
+    owner: Owner,
 }
 
 #[derive(Default)]
@@ -31,6 +41,7 @@ struct Found {
     engine: Option<Arc<dyn Engine>>,
     service: Option<Service>,
     machine: Option<StartedMachine>,
+    sweeper: Option<Sweeper>,
 }
 
 /// A machine that the bridge started, and the task that stops it when it is idle.
@@ -64,7 +75,15 @@ impl Finder {
             surroundings,
             found: Mutex::default(),
             usage: Arc::default(),
+            sweeping: None,
         }
+    }
+
+    /// Has a second process of `program`, which must be the bridge's, sweep up after this one should it be killed.
+    #[must_use]
+    pub fn swept_by(mut self, program: PathBuf, owner: Owner) -> Self {
+        self.sweeping = Some(Sweeping { program, owner });
+        self
     }
 
     /// Says that the engine is in use until the answer is dropped.
@@ -83,6 +102,20 @@ impl Finder {
         let engine = self.search(&mut found, tell).await?;
         found.engine = Some(engine.clone());
         Ok(engine)
+    }
+
+    /// Before the first container on an engine: starts what sweeps up after this process should it be killed.
+    pub(crate) async fn guard(&self, engine: &dyn Engine) {
+        let Some(sweeping) = &self.sweeping else {
+            return;
+        };
+        let mut found = self.found.lock().await;
+        found.sweeper = Sweeper::start(&Task {
+            program: &sweeping.program,
+            endpoint: &engine.identity().endpoint,
+            owner: &sweeping.owner,
+            service: found.service.as_ref().map(Service::folder),
+        });
     }
 
     /// Forgets an engine that has died, so that the next who asks has it looked for.
@@ -104,6 +137,7 @@ impl Finder {
     pub async fn close(&self) {
         let mut found = self.found.lock().await;
         let engine = found.engine.take();
+        found.sweeper = None;
         if let Some(mut started) = found.machine.take() {
             if let Some(watch) = started.watch.take() {
                 watch.abort();

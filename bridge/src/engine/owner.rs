@@ -68,6 +68,16 @@ impl Owner {
         .collect()
     }
 
+    /// What the label of this process's containers says.
+    pub(super) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// The label that a process's containers have.
+    pub(super) fn instance_label(instance: &str) -> String {
+        format!("{PREFIX}instance={instance}")
+    }
+
     /// The filter that finds containers of this host's bridges.
     pub(super) fn filter(&self) -> String {
         format!("{PREFIX}host={}", self.host)

@@ -39,9 +39,12 @@ pub(super) async fn verify(
         path: archive.to_owned(),
         problem,
     };
-    let bytes = std::fs::metadata(archive)
-        .map_err(|error| failed(error.to_string()))?
-        .len();
+    let opened = File::open(archive).and_then(|file| file.metadata());
+    let opened = opened.map_err(|error| Error::UnreadableArchive {
+        path: archive.to_owned(),
+        problem: error.to_string(),
+    })?;
+    let bytes = opened.len();
     // A pinned image has no list of blobs; the engine says afterwards whether it was the one.
     let Some(digests) = expected.digests().cloned() else {
         return Ok(bytes);

@@ -8,7 +8,7 @@ use tokio_util::io::{StreamReader, SyncIoBridge};
 
 use super::archive::{Entry, hash, read_index};
 use super::{Error, Expected, Tell};
-use crate::engine::{Engine, ImageFacts};
+use crate::engine::{self, Engine, ImageFacts};
 
 /// More files than an engine puts into an exported image.
 const MAX_ENTRIES: usize = 100_000;
@@ -33,10 +33,18 @@ pub(super) async fn verify(
     });
     let reader = SyncIoBridge::new(StreamReader::new(pieces));
     let read = tokio::task::spawn_blocking(move || layers(reader)).await;
-    if let Some(error) = failure.lock().ok().and_then(|mut failure| failure.take()) {
-        return Err(error.into());
+    let damaged = |problem: String| Error::Damaged {
+        image: facts.id.clone(),
+        problem,
+    };
+    match failure.lock().ok().and_then(|mut failure| failure.take()) {
+        // Engines know the sum of every file, and say so when they pack one that has changed.
+        Some(engine::Error::Refused { message, .. }) if message.contains("integrity") => {
+            return Err(damaged(message));
+        }
+        Some(error) => return Err(error.into()),
+        None => {}
     }
-    let damaged = |problem: String| Error::Damaged { problem };
     let found = read
         .map_err(|error| damaged(error.to_string()))?
         .map_err(damaged)?;

@@ -15,6 +15,16 @@ pub enum Error {
         /// The engine's.
         architecture: String,
     },
+    /// The user's lock is for another processor than the engine's.
+    #[error(
+        "the lock that MCP_BRIDGE_IMAGE_LOCK names is for {locked}, and the engine runs on {engine}"
+    )]
+    OtherArchitecture {
+        /// The lock's.
+        locked: String,
+        /// The engine's.
+        engine: String,
+    },
     /// The user's lock cannot be used.
     #[error("the lock that MCP_BRIDGE_IMAGE_LOCK names cannot be used: {problem}")]
     Lock {
@@ -59,6 +69,14 @@ pub enum Error {
         /// Its ID.
         expected: String,
     },
+    /// The archive is not there, or not for us to read.
+    #[error("the archive {} of the guest image cannot be read: {problem}. Make one with: mcp-code-bridge image build", path.display())]
+    UnreadableArchive {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
     /// The archive is not one of the image.
     #[error("the archive {} is not the guest image that is locked: {problem}. Nothing was run. Make a new one with: mcp-code-bridge image build", path.display())]
     Archive {
@@ -69,9 +87,11 @@ pub enum Error {
     },
     /// What the engine gave out as the image is not the image.
     #[error(
-        "the engine's copy of the guest image is damaged: {problem}. Remove it and load it again: mcp-code-bridge image load"
+        "the engine's copy of the guest image {image} is damaged: {problem}. Remove it and load it again: mcp-code-bridge image load"
     )]
     Damaged {
+        /// Its ID.
+        image: String,
         /// What is wrong with it.
         problem: String,
     },

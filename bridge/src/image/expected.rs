@@ -32,6 +32,12 @@ impl Expected {
             let digests = Digests::read(lock).map_err(|error| Error::Lock {
                 problem: with_causes(&error),
             })?;
+            if digests.architecture != architecture {
+                return Err(Error::OtherArchitecture {
+                    locked: digests.architecture,
+                    engine: architecture.to_owned(),
+                });
+            }
             return Ok(Self::Locked(digests));
         }
         if let Some(reference) = &settings.reference {
@@ -240,6 +246,24 @@ pub(super) mod tests {
         assert!(expected.check(&found).is_err());
         found.manifests = vec![digest(7)];
         assert!(expected.check(&found).is_ok());
+    }
+
+    #[test]
+    fn a_lock_for_another_processor_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lock = folder.path().join("mine.json");
+        let arm = include_str!("../../../guest-image/lock/base.arm64.digest.json");
+        std::fs::write(folder.path().join("mine.digest.json"), arm).expect("written");
+        let settings = ImageSettings {
+            lock: Some(lock.clone()),
+            ..ImageSettings::default()
+        };
+        let error = Expected::read(&settings, "amd64").expect_err("another's");
+        assert!(error.to_string().contains("is for arm64"), "{error}");
+        assert!(Expected::read(&settings, "arm64").is_ok());
+        std::fs::write(folder.path().join("mine.digest.json"), "{}").expect("written");
+        let error = Expected::read(&settings, "arm64").expect_err("broken");
+        assert!(error.to_string().contains("mine.digest.json"), "{error}");
     }
 
     #[test]

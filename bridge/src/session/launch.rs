@@ -4,6 +4,7 @@
 //! Whatever fails once a container exists, or whoever gives up, the container is removed.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -46,18 +47,26 @@ struct Shared {
 impl Launcher {
     /// Finds and starts nothing yet.
     pub fn new(settings: &Settings) -> Self {
-        Self::with_surroundings(settings, Surroundings::of_process())
+        let finder = Finder::new(settings.engine.clone(), Surroundings::of_process());
+        Self::with_finder(settings, finder, Owner::of_process())
     }
 
-    /// As [`Launcher::new`], with engines looked for elsewhere.
-    pub fn with_surroundings(settings: &Settings, surroundings: Surroundings) -> Self {
+    /// As [`Launcher::new`], with a second process of `program`, which must be the bridge's own, to sweep up after this one
+    /// should it be killed.
+    pub fn swept_by(settings: &Settings, program: PathBuf) -> Self {
+        let owner = Owner::of_process();
+        let finder = Finder::new(settings.engine.clone(), Surroundings::of_process());
+        Self::with_finder(settings, finder.swept_by(program, owner.clone()), owner)
+    }
+
+    fn with_finder(settings: &Settings, finder: Finder, owner: Owner) -> Self {
         let shared = Shared {
-            finder: Finder::new(settings.engine.clone(), surroundings),
+            finder,
             images: Images::new(settings.image.clone()),
             limits: settings.limits,
             allow_unenforced: settings.engine.allow_unenforced.clone(),
             runtime: settings.engine.runtime.clone(),
-            owner: Owner::of_process(),
+            owner,
             tasks: TaskTracker::new(),
             swept: Mutex::default(),
         };
@@ -163,7 +172,7 @@ impl Shared {
         }
     }
 
-    /// Sweeps leftovers of dead bridges in the background, once for each engine.
+    /// Once for each engine: leftovers of dead bridges are swept in the background, and provision is made for this one's.
     async fn sweep(&self, engine: &Arc<dyn Engine>) {
         let mut swept = self.swept.lock().await;
         if swept
@@ -173,6 +182,7 @@ impl Shared {
             return;
         }
         *swept = Some(engine.clone());
+        self.finder.guard(engine.as_ref()).await;
         let (engine, owner) = (engine.clone(), self.owner.clone());
         self.tasks.spawn(async move {
             if let Err(error) = engine.reap(&owner).await {

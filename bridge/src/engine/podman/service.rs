@@ -33,7 +33,7 @@ pub(in super::super) struct Service {
     socket: PathBuf,
     process: Arc<Mutex<Option<Pid>>>,
     ended: watch::Receiver<Option<String>>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Service {
@@ -86,7 +86,7 @@ impl Service {
             socket,
             process,
             ended,
-            _folder: folder,
+            folder,
         };
         service.listens().await?;
         Ok(service)
@@ -95,6 +95,11 @@ impl Service {
     /// Where it listens.
     pub(in super::super) fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Its folder, which goes with it.
+    pub(in super::super) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     async fn listens(&mut self) -> Result<(), String> {
