@@ -19,7 +19,11 @@ pub(super) struct Bridge {
 impl Bridge {
     /// Starts nothing: the engine is looked for when code is run.
     pub(super) fn new(settings: &Settings) -> Self {
-        let launcher = Arc::new(Launcher::new(settings));
+        let launcher = match std::env::current_exe() {
+            Ok(program) => Launcher::swept_by(settings, program),
+            Err(_) => Launcher::new(settings),
+        };
+        let launcher = Arc::new(launcher);
         let sessions = Arc::new(Sessions::new(launcher.clone(), settings));
         Self { launcher, sessions }
     }

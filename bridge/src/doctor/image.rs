@@ -33,8 +33,10 @@ fn problem(error: &Error, has_archive: bool) -> Check {
         Error::Mismatch { .. } | Error::Damaged { .. } => {
             (Outcome::Fail, "mcp-code-bridge image load")
         }
-        Error::Archive { .. } => (Outcome::Fail, "mcp-code-bridge image build"),
-        Error::Lock { .. } | Error::NotPinned { .. } => {
+        Error::Archive { .. } | Error::UnreadableArchive { .. } => {
+            (Outcome::Fail, "mcp-code-bridge image build")
+        }
+        Error::Lock { .. } | Error::NotPinned { .. } | Error::OtherArchitecture { .. } => {
             (Outcome::Fail, "correct the setting that is named")
         }
         Error::Architecture { .. } => (Outcome::Fail, "use an engine on amd64 or arm64"),
