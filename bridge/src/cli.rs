@@ -14,6 +14,7 @@ mod telemetry;
 mod terminal;
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,8 +62,13 @@ enum Command {
 /// Flags that win over variables and the settings file.
 #[derive(Debug, Args)]
 struct SettingArguments {
-    /// Settings file [env: MCP_BRIDGE_CONFIG, default: bridge.yaml in the state folder or ~/.config/mcp-code-bridge].
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Settings")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Settings",
+        help = "Settings file [env: MCP_BRIDGE_CONFIG, default: bridge.yaml in the state folder or ~/.config/mcp-code-bridge]"
+    )]
     config: Option<PathBuf>,
     /// Container engine: podman, docker or auto.
     #[arg(long, global = true, value_name = "ENGINE", help_heading = "Settings")]
@@ -173,10 +179,11 @@ fn command() -> clap::Command {
     let mut table =
         String::from("Settings (variable, key of bridge.yaml and of --set, default):\n");
     for key in KEYS {
-        table.push_str(&format!(
+        let _ = write!(
+            table,
             "  {} ({}, {})\n      {}; {}\n",
             key.variable, key.name, key.default, key.about, key.accepts
-        ));
+        );
     }
     Arguments::command().after_long_help(table)
 }

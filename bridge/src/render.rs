@@ -55,18 +55,14 @@ impl Payload {
         let success = outcome.status == Status::Success;
         let (stdout, stdout_dropped) = text(outcome.stdout);
         let (stderr, stderr_dropped) = text(outcome.stderr);
-        let (error, summary, reason) = match outcome.error {
+        let (error, mut summary, reason) = match outcome.error {
             Some(error) => explain(error, outcome.status == Status::Error && !lost),
             None if success => (None, "success".to_owned(), None),
-            None => (
-                None,
-                outcome
-                    .exit_code
-                    .map(|code| format!("exit {code}"))
-                    .unwrap_or_default(),
-                None,
-            ),
+            None => (None, String::new(), None),
         };
+        if let (true, Some(code)) = (summary.is_empty(), outcome.exit_code) {
+            summary = format!("exit {code}");
+        }
         Self {
             status: status(outcome.status),
             summary,
@@ -176,6 +172,10 @@ fn status(status: Status) -> &'static str {
 /// The error as a reader wants it, one line of it, and the reason where it is none of the code's own exceptions.
 fn explain(error: RunError, is_own: bool) -> (Option<String>, String, Option<String>) {
     let traceback = error.traceback.trim_end_matches('\n');
+    if is_own && error.kind == "SystemExit" {
+        // The code's own wish, and its exit status says it all; a message was printed already.
+        return (None, String::new(), None);
+    }
     if is_own {
         let line = match (error.kind.as_str(), error.message.as_str()) {
             ("", message) => message.to_owned(),

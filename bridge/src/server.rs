@@ -278,10 +278,15 @@ pub fn request(
     let mut given = rmcp::model::JsonObject::new();
     given.insert("code".to_owned(), code.into());
     given.insert("session".to_owned(), session.into());
-    given.insert(
-        "timeout".to_owned(),
-        timeout.map(|timeout| timeout.as_secs_f64()).into(),
-    );
+    let whole = |timeout: Duration| timeout.subsec_nanos() == 0;
+    let timeout = timeout.map_or(Value::Null, |timeout| {
+        if whole(timeout) {
+            timeout.as_secs().into()
+        } else {
+            timeout.as_secs_f64().into()
+        }
+    });
+    given.insert("timeout".to_owned(), timeout);
     Ok(Arguments::parse(given, face)?.into_request(cancel))
 }
 

@@ -33,7 +33,8 @@ impl Completions {
 impl Man {
     pub(super) fn print(&self) -> ExitCode {
         if let Some(folder) = &self.out {
-            return finish(clap_mangen::generate_to(command(), folder));
+            let written = std::fs::create_dir_all(folder);
+            return finish(written.and_then(|()| clap_mangen::generate_to(command(), folder)));
         }
         let mut page = Vec::new();
         finish(

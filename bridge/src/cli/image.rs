@@ -220,7 +220,7 @@ async fn ask_engine(bridge: &Bridge, work: Work, bars: &Bars) -> Result<Answer, 
     })?;
     let engine: &dyn Engine = engine.as_ref();
     let tell = |message: &str, done: u64, total: Option<u64>| {
-        guest_image::Progress::report(bars, message, done, total)
+        guest_image::Progress::report(bars, message, done, total);
     };
     let images = bridge.launcher.images();
     let (act, facts) = match work {

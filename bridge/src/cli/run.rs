@@ -14,7 +14,7 @@ use super::progress::Bars;
 use super::{block_on, exit, signals, telemetry, terminal};
 use crate::render::{Payload, count};
 use crate::server::{Face, Refused, request};
-use crate::session::{RunOutcome, Status};
+use crate::session::{Captured, RunOutcome, Status};
 use crate::settings::{Settings, parse_duration};
 
 /// More than any code that can be run; the exact limit is the tool's own.
@@ -95,7 +95,7 @@ impl Run {
         let (name, bytes) = match &self.file {
             Some(path) if path != Path::new("-") => {
                 let file = std::fs::File::open(path);
-                (path.display().to_string(), file.and_then(|file| read(file)))
+                (path.display().to_string(), file.and_then(read))
             }
             None if std::io::stdin().is_terminal() => {
                 return Err("no code: give -c CODE, a file, or - for standard input".to_owned());
@@ -189,11 +189,11 @@ fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
         let result = format!("{}{result}\n", if starts_line { "" } else { "\n" });
         terminal::out(result.as_bytes())?;
     }
-    if !outcome
+    if outcome
         .stderr
         .bytes
         .last()
-        .is_none_or(|byte| *byte == b'\n')
+        .is_some_and(|byte| *byte != b'\n')
         && outcome.status != Status::Success
     {
         terminal::err(b"\n")?;
@@ -211,8 +211,8 @@ fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
     }
     let payload = Payload::of_run(
         RunOutcome {
-            stdout: Default::default(),
-            stderr: Default::default(),
+            stdout: Captured::default(),
+            stderr: Captured::default(),
             ..outcome
         },
         false,
@@ -223,7 +223,7 @@ fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
     }
     match (&payload.error, &payload.reason) {
         (Some(error), None) => {
-            terminal::err(format!("{}\n", error.trim_end_matches('\n')).as_bytes())?
+            terminal::err(format!("{}\n", error.trim_end_matches('\n')).as_bytes())?;
         }
         (Some(error), Some(_)) => terminal::say(error),
         (None, _) => {}

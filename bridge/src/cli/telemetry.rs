@@ -17,6 +17,15 @@ pub(super) fn start(level: LevelFilter) {
     };
     let targets = Targets::new()
         .with_default(libraries)
+        // Complains as of errors of clients that simply went away.
+        .with_target(
+            "rmcp",
+            if level > LevelFilter::INFO {
+                libraries
+            } else {
+                LevelFilter::OFF
+            },
+        )
         .with_target("mcp_code_bridge", level)
         .with_target("guest_image", level);
     let format = tracing_subscriber::fmt::layer()

@@ -114,6 +114,7 @@ fn an_exception_class_in_lower_case_is_no_reason_of_ours() {
 fn sys_exit() {
     let run = RunOutcome {
         exit_code: Some(3),
+        error: Some(failure("SystemExit", "3", "")),
         ..outcome(Status::Error)
     };
     insta::assert_snapshot!(all(&payload(run)));

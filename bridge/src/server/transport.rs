@@ -4,7 +4,7 @@
 //! carries the id of the request wherever one can be made out, for a caller that gets no answer waits for ever.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -261,12 +261,15 @@ async fn write<W: AsyncWrite + Send + Unpin>(
     message: ServerJsonRpcMessage,
     closing: CancellationToken,
 ) -> io::Result<()> {
-    let mut line = serde_json::to_vec(&message)?;
+    let mut line = Pieces::default();
+    serde_json::to_writer(&mut line, &message)?;
     drop(message);
-    line.push(b'\n');
+    line.write_all(b"\n")?;
     let mut writer = writer.lock().await;
     let written = async {
-        writer.write_all(&line).await?;
+        for piece in line.0 {
+            writer.write_all(&piece).await?;
+        }
         writer.flush().await
     };
     let result = written.await;
@@ -275,4 +278,34 @@ async fn write<W: AsyncWrite + Send + Unpin>(
         closing.cancel();
     }
     result
+}
+
+/// A line in pieces: one vector that grows would for a moment take three times the room of a large answer.
+#[derive(Default)]
+struct Pieces(Vec<Vec<u8>>);
+
+impl Pieces {
+    const ROOM: usize = 256 << 10;
+}
+
+impl io::Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.last_mut() {
+            Some(piece) if piece.len() + bytes.len() <= Self::ROOM => {
+                piece.extend_from_slice(bytes);
+            }
+            // Most answers are small and never see a second piece.
+            None => self.0.push(bytes.to_vec()),
+            Some(_) => {
+                let mut piece = Vec::with_capacity(Self::ROOM.max(bytes.len()));
+                piece.extend_from_slice(bytes);
+                self.0.push(piece);
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
