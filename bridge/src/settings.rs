@@ -13,7 +13,7 @@ pub use keys::{KEYS, Key};
 pub use load::{Overrides, Variables};
 pub use parse::{closest, parse_duration, parse_size};
 pub use problem::{Error, Problem};
-pub use surroundings::Surroundings;
+pub use surroundings::{Surroundings, no_colour};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ pub struct Settings {
 pub struct EngineSettings {
     /// `MCP_BRIDGE_RUNTIME`: only this kind of engine.
     pub kind: Option<EngineKind>,
-    /// An address given for the bridge alone (`engine.host`); wins over `CONTAINER_HOST` and `DOCKER_HOST`.
+    /// An address given for the bridge alone (`engine_host`); wins over `CONTAINER_HOST` and `DOCKER_HOST`.
     pub host: Option<String>,
     /// OCI runtime to ask the engine for, such as `crun` or `runsc`.
     pub runtime: Option<String>,

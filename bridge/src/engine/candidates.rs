@@ -111,7 +111,7 @@ impl std::fmt::Display for Address {
 pub(super) fn candidates(surroundings: &Surroundings, settings: &EngineSettings) -> Vec<Candidate> {
     let mut found = Vec::new();
     if let Some(host) = &settings.host {
-        found.push(named(host, None, "engine.host", settings.kind));
+        found.push(named(host, None, "engine_host", settings.kind));
     }
     let podman = settings.kind != Some(EngineKind::Docker);
     let docker = settings.kind != Some(EngineKind::Podman);

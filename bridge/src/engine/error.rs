@@ -121,7 +121,7 @@ fn hint(message: &str) -> String {
         ),
         (
             "cgroups in hybrid mode",
-            ". This host mounts cgroups v1 and v2 together, which crun refuses: set engine.runtime: runc in bridge.yaml, or boot with cgroup v2 only",
+            ". This host mounts cgroups v1 and v2 together, which crun refuses: set oci_runtime: runc in bridge.yaml, or boot with cgroup v2 only",
         ),
         (
             "newuidmap",
@@ -129,7 +129,7 @@ fn hint(message: &str) -> String {
         ),
         (
             "unknown or invalid runtime name",
-            ". Name an OCI runtime that the engine knows, or leave engine.runtime out",
+            ". Name an OCI runtime that the engine knows, or leave oci_runtime out",
         ),
         (
             "no space left on device",
