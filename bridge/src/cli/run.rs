@@ -225,7 +225,11 @@ fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
         (Some(error), None) => {
             terminal::err(format!("{}\n", error.trim_end_matches('\n')).as_bytes())?;
         }
-        (Some(error), Some(_)) => terminal::say(error),
+        (Some(error), Some(_)) => {
+            // True of the session, which ends with this process.
+            let error = error.strip_suffix("; variables are kept").unwrap_or(error);
+            terminal::say(error);
+        }
         (None, _) => {}
     }
     Ok(())

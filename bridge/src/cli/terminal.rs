@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::settings::no_colour;
+
 /// Bytes to stdout, exactly.
 pub(super) fn out(bytes: &[u8]) -> io::Result<()> {
     forgive(write(&mut io::stdout().lock(), bytes))
@@ -32,5 +34,5 @@ fn forgive(result: io::Result<()>) -> io::Result<()> {
 
 /// Colours are wanted: a terminal, and nobody said no.
 pub(super) fn coloured(is_terminal: bool) -> bool {
-    is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    is_terminal && !no_colour()
 }

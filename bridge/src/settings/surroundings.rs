@@ -36,3 +36,8 @@ impl Surroundings {
         }
     }
 }
+
+/// `NO_COLOR` is set. Asked for also where settings could not be read.
+pub fn no_colour() -> bool {
+    Variables::of_process().raw("NO_COLOR").is_some()
+}
