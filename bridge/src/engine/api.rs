@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,9 +19,11 @@ use bollard::query_parameters::{
     WaitContainerOptionsBuilder,
 };
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 use tokio_util::io::ReaderStream;
 
 use super::connect::{Connection, deepest};
@@ -38,6 +41,13 @@ const QUESTION: Duration = Duration::from_secs(20);
 const ACT: Duration = Duration::from_secs(60);
 /// For a load without any sign of progress: unpacking goes on after the last byte was sent.
 const LOAD: Duration = Duration::from_secs(600);
+/// How long after the news of a removal the guest's status may come.
+const LATE: Duration = Duration::from_millis(200);
+/// What is said of an end whose status nobody knows.
+const UNKNOWN: Exit = Exit {
+    code: -1,
+    out_of_memory: false,
+};
 /// How often a load's progress is told.
 const TELL: Duration = Duration::from_millis(100);
 /// Processes of the guests' user together, where podman must be told a number: it lowers its own limit below what it then
@@ -118,7 +128,7 @@ impl ApiEngine {
         act: &'static str,
         call: impl Future<Output = Result<T, ApiError>> + Send,
     ) -> Result<T, Error> {
-        match tokio::time::timeout(after, call).await {
+        match timeout(after, call).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => Err(self.failed(act, error)),
             Err(_) => Err(Error::Deadline {
@@ -237,6 +247,35 @@ impl ApiEngine {
             // It is on its way out by itself; gone is when the wait says so.
             Err(Error::Refused { status: 409, .. }) => self.until_removed(id, act).await,
             result => result,
+        }
+    }
+
+    /// The status that the engine gives when `condition` is met.
+    async fn wait_until(&self, id: &ContainerId, condition: &str) -> Result<Exit, Error> {
+        let options = WaitContainerOptionsBuilder::default()
+            .condition(condition)
+            .build();
+        let mut waiting = self.client.wait_container(&id.0, Some(options)).boxed();
+        let act = "wait for the guest's end";
+        match waiting.next().await {
+            Some(Ok(end)) => Ok(Exit {
+                code: end.status_code,
+                out_of_memory: false,
+            }),
+            Some(Err(ApiError::DockerContainerWaitError { code, .. })) => Ok(Exit {
+                code,
+                out_of_memory: false,
+            }),
+            Some(Err(ApiError::DockerResponseServerError {
+                status_code: 404, ..
+            })) => Ok(UNKNOWN),
+            Some(Err(error)) => Err(self.failed(act, error)),
+            None => Err(Error::Gone {
+                engine: self.identity.kind,
+                endpoint: self.identity.endpoint.clone(),
+                act,
+                reason: "connection closed".to_owned(),
+            }),
         }
     }
 
@@ -438,36 +477,18 @@ impl Engine for ApiEngine {
     }
 
     async fn wait(&self, id: &ContainerId) -> Result<Exit, Error> {
-        // Podman's next-exit misses short lives; docker's removed comes after the removal only.
-        let condition = match self.identity.kind {
-            EngineKind::Docker => "next-exit",
-            EngineKind::Podman => "removed",
-        };
-        let options = WaitContainerOptionsBuilder::default()
-            .condition(condition)
-            .build();
-        let mut waiting = self.client.wait_container(&id.0, Some(options)).boxed();
-        let act = "wait for the guest's end";
-        let code = match waiting.next().await {
-            Some(Ok(end)) => end.status_code,
-            Some(Err(ApiError::DockerContainerWaitError { code, .. })) => code,
-            Some(Err(ApiError::DockerResponseServerError {
-                status_code: 404, ..
-            })) => -1,
-            Some(Err(error)) => return Err(self.failed(act, error)),
-            None => {
-                return Err(Error::Gone {
-                    engine: self.identity.kind,
-                    endpoint: self.identity.endpoint.clone(),
-                    act,
-                    reason: "connection closed".to_owned(),
-                });
-            }
-        };
-        Ok(Exit {
-            code,
-            out_of_memory: false,
-        })
+        let exit = self.wait_until(id, "next-exit");
+        if self.identity.kind == EngineKind::Docker {
+            return exit.await;
+        }
+        // Podman's `next-exit` never comes for a guest that had ended before it was asked, and its `removed` always comes
+        // but says 0 of every status.
+        let removed = self.wait_until(id, "removed");
+        match select(pin!(exit), pin!(removed)).await {
+            Either::Left((exit, _)) => exit,
+            Either::Right((Ok(_), exit)) => timeout(LATE, exit).await.unwrap_or(Ok(UNKNOWN)),
+            Either::Right((Err(error), _)) => Err(error),
+        }
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

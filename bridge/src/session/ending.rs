@@ -92,6 +92,9 @@ impl Ending {
             Death::Ended | Death::Lost(_) => None,
         };
         let (code, out_of_memory) = match (death, exit) {
+            (Death::Exit { code, .. }, Some(Ok(exit))) if exit.code < 0 => {
+                (*code, exit.out_of_memory)
+            }
             (_, Some(Ok(exit))) => (exit.code, exit.out_of_memory),
             (Death::Exit { code, .. }, Some(Err(_))) => (*code, false),
             (Death::Exit { .. }, None) => {
@@ -297,6 +300,24 @@ mod tests {
         let expected = Ending::Memory {
             limit: 1 << 20,
             certain: true,
+        };
+        assert_eq!(ending, expected);
+    }
+
+    #[test]
+    fn podman_forgets_the_status_of_a_guest_that_it_removed() {
+        let said = Death::Exit {
+            code: 134,
+            out_of_memory: None,
+        };
+        let engine = Exit {
+            code: -1,
+            out_of_memory: false,
+        };
+        let ending = Ending::judge(&said, Some(Ok(engine)), None, String::new());
+        let expected = Ending::Exit {
+            code: 134,
+            words: String::new(),
         };
         assert_eq!(ending, expected);
     }
