@@ -53,9 +53,12 @@ const TELL: Duration = Duration::from_millis(100);
 /// Processes of the guests' user together, where podman must be told a number: it lowers its own limit below what it then
 /// asks for. The limit of each guest is its cgroup's.
 const PROCESSES: u64 = 16 << 10;
-/// How often a list that cannot be read is asked for again, and after what time.
+/// How often a list that cannot be read is asked for again.
 const LIST_TRIES: u32 = 10;
-const LIST_PAUSE: Duration = Duration::from_millis(100);
+/// How often a removal that is refused is asked for again.
+const REMOVE_TRIES: u32 = 30;
+/// How long to wait in between.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// Size of the pieces in which an archive is sent.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -219,7 +222,7 @@ impl ApiEngine {
                 Err(Error::Nonsense { .. }) if tries < LIST_TRIES => tries += 1,
                 result => return result,
             }
-            tokio::time::sleep(LIST_PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 
@@ -234,19 +237,25 @@ impl ApiEngine {
     }
 
     async fn remove_by_name(&self, id: &str) -> Result<(), Error> {
+        let act = "remove the guest's container";
         let options = RemoveContainerOptionsBuilder::default()
             .force(true)
             .v(true)
             .build();
-        let act = "remove the guest's container";
-        match self
-            .within(ACT, act, self.client.remove_container(id, Some(options)))
-            .await
-        {
-            Err(Error::Refused { status: 404, .. }) => Ok(()),
-            // It is on its way out by itself; gone is when the wait says so.
-            Err(Error::Refused { status: 409, .. }) => self.until_removed(id, act).await,
-            result => result,
+        let mut tries = 0;
+        loop {
+            let remove = self.client.remove_container(id, Some(options.clone()));
+            match self.within(ACT, act, remove).await {
+                Err(Error::Refused { status: 404, .. }) => return Ok(()),
+                // It is on its way out by itself; gone is when the wait says so.
+                Err(Error::Refused { status: 409, .. }) => {
+                    return self.until_removed(id, act).await;
+                }
+                // Podman cannot remove what has just ended by itself; a little later it can, or it is gone.
+                Err(Error::Refused { .. }) if tries < REMOVE_TRIES => tries += 1,
+                result => return result,
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 

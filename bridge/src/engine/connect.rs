@@ -275,6 +275,10 @@ pub(super) fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     }
     match cause.downcast_ref::<std::io::Error>() {
         Some(error) => reason(error),
+        // The HTTP client's words for it.
+        None if error.to_string().contains("body from connection") => {
+            "connection closed".to_owned()
+        }
         None => cause.to_string(),
     }
 }
