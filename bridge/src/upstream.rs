@@ -8,6 +8,7 @@ mod environment;
 mod error;
 mod group;
 mod handshake;
+mod http;
 mod interact;
 mod lines;
 mod list;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub use environment::{INHERITED, INHERITED_PREFIXES};
 pub use error::Error;
 pub use handshake::Peer;
+pub use http::oauth;
 pub use interact::{Event, Interact, Nobody, Question, QuestionKind, Reply};
 pub use list::{Tool, ToolList};
 pub use message::RpcError;
@@ -64,6 +66,8 @@ pub struct Options {
     pub parallel: usize,
     /// Largest result of a call.
     pub result_bytes: usize,
+    /// Folder of OAuth tokens; `None`: there are none.
+    pub tokens: Option<PathBuf>,
     /// Command that runs [`watchdog::run`]; `None`: servers that ignore the end of their input outlive a killed bridge.
     pub watchdog: Option<Vec<String>>,
 }
@@ -79,6 +83,7 @@ impl Default for Options {
             idle: Duration::from_secs(30 * 60),
             parallel: 64,
             result_bytes: 16 * 1024 * 1024,
+            tokens: None,
             watchdog: None,
         }
     }

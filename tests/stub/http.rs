@@ -55,6 +55,10 @@ async fn posted(
 }
 
 async fn resumed(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
+    if endpoint.server.scenario.http.legacy {
+        let start = "event: endpoint\ndata: /messages?session=1\n\n";
+        return ([(header::CONTENT_TYPE, "text/event-stream")], start).into_response();
+    }
     let event = text(&headers, "last-event-id");
     let kept = event.and_then(|event| lock(&endpoint.kept).remove(event));
     match kept {
@@ -74,6 +78,9 @@ async fn deleted(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> R
 impl Endpoint {
     async fn post(&self, headers: &HeaderMap, body: &[u8]) -> anyhow::Result<Response> {
         let http = &self.server.scenario.http;
+        if http.legacy {
+            return Ok(StatusCode::NOT_FOUND.into_response());
+        }
         if let Some(status) = http.status {
             return Ok((StatusCode::from_u16(status)?, "no").into_response());
         }

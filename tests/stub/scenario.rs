@@ -47,6 +47,8 @@ pub(crate) struct Http {
     pub(crate) challenge: Option<String>,
     /// Answer everything with this status.
     pub(crate) status: Option<u16>,
+    /// The transport of 2024: an event stream to read from, and nothing at this address to post to.
+    pub(crate) legacy: bool,
     /// End event streams before the answer, and give the answer to who resumes.
     pub(crate) interrupt: bool,
 }

@@ -46,7 +46,9 @@ pub(super) enum Failure {
     TooLarge { bytes: u64 },
     /// The answer was no JSON.
     Malformed(String),
-    /// The server wants to be asked with credentials; its challenge.
+    /// The request failed by itself; whether the server may have seen it.
+    Transport { what: String, seen: bool },
+    /// The server refuses the credentials, or wants some; what to say about it.
     Unauthorized(String),
 }
 

@@ -100,6 +100,16 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// The request or its answer was lost on the way.
+    #[error("{server}.{act} failed: {what}")]
+    Transport {
+        /// Which.
+        server: ServerName,
+        /// The tool or method.
+        act: String,
+        /// What happened.
+        what: String,
+    },
     /// The tool needs an answer that nobody can give.
     #[error("{server}.{act} asks for {}, which this client does not support: {why}", wanted(*.kind))]
     CannotAsk {
@@ -141,6 +151,7 @@ impl Error {
             | Self::Rpc { server, .. }
             | Self::TooLarge { server, .. }
             | Self::Malformed { server, .. }
+            | Self::Transport { server, .. }
             | Self::CannotAsk { server, .. }
             | Self::Unauthorized { server, .. }
             | Self::ShuttingDown { server } => server,

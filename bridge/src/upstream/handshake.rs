@@ -112,12 +112,15 @@ fn both(initialize: &Refusal, discover: Refusal) -> Refusal {
     }
 }
 
-fn describe(refusal: &Refusal) -> String {
+/// What came instead of an agreement, in words.
+pub(super) fn describe(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Answer(text) => text.clone(),
         Refusal::Failure(Failure::Rpc(error)) => {
             format!("error {} ({})", error.code, start_of(&error.message))
         }
+        Refusal::Failure(Failure::Transport { what, .. }) => what.clone(),
+        Refusal::Failure(Failure::Closed { reason, .. }) => reason.clone(),
         Refusal::Failure(failure) => format!("{failure:?}"),
     }
 }

@@ -203,6 +203,17 @@ impl Server {
         }
     }
 
+    pub(super) fn unauthorized(&self, mut reason: String) -> Error {
+        if reason.ends_with("servers login") {
+            reason.push(' ');
+            reason.push_str(&self.name().0);
+        }
+        Error::Unauthorized {
+            server: self.name().clone(),
+            reason,
+        }
+    }
+
     /// `failure` in words, without secrets.
     pub(super) fn error(&self, act: &str, failure: Failure, live: &Live) -> Error {
         let (server, act) = (self.name().clone(), act.to_owned());
@@ -247,7 +258,12 @@ impl Server {
                 act,
                 what: self.redactor.text(&what).into_owned(),
             },
-            Failure::Unauthorized(reason) => Error::Unauthorized { server, reason },
+            Failure::Transport { what, .. } => Error::Transport {
+                server,
+                act,
+                what: self.redactor.text(&what).into_owned(),
+            },
+            Failure::Unauthorized(reason) => self.unauthorized(reason),
         }
     }
 }

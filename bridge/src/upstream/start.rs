@@ -1,17 +1,20 @@
 //! Brings a server up: finds its program, starts it, and agrees on a protocol, within its own time limit.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use secrecy::SecretString;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Failure, OnChange, RequestContext};
 use super::handshake::{self, Peer, Questions, Refusal};
+use super::http::oauth::Tokens;
 use super::server::Server;
 use super::stdio::{Process, Program, shortened};
-use super::{Error, environment, lock, program};
+use super::{Error, environment, http, lock, program};
 use crate::catalog::Transport;
 
 /// A server that answers.
@@ -25,6 +28,7 @@ pub(super) struct Live {
 /// What carries the connection.
 pub(super) enum Link {
     Process(Process),
+    Http(http::Link),
 }
 
 impl Live {
@@ -32,6 +36,7 @@ impl Live {
     pub(super) async fn stop(&self) {
         match &self.link {
             Link::Process(process) => process.stop().await,
+            Link::Http(link) => link.stop().await,
         }
     }
 }
@@ -76,7 +81,7 @@ impl Phase {
 pub(super) async fn start(server: &Arc<Server>, phase: &Phase) -> Result<Arc<Live>, Error> {
     match &server.definition.transport {
         Transport::Stdio { .. } => start_process(server, phase).await,
-        Transport::Http { .. } => Err(failed(server, "streamable HTTP is not served yet")),
+        Transport::Http { url, headers } => connect(server, url, headers, phase).await,
     }
 }
 
@@ -159,6 +164,76 @@ async fn start_process(server: &Arc<Server>, phase: &Phase) -> Result<Arc<Live>,
         since: Instant::now(),
         link: Link::Process(process),
     }))
+}
+
+/// Connects to an endpoint: each of the two questions on a connection of its own, as rmcp's transport wants it.
+async fn connect(
+    server: &Arc<Server>,
+    url: &str,
+    headers: &BTreeMap<String, SecretString>,
+    phase: &Phase,
+) -> Result<Arc<Live>, Error> {
+    let definition = &server.definition;
+    let options = &server.shared.options;
+    let limit = definition.start_timeout.unwrap_or(options.start_timeout);
+    let capabilities = lock(&server.shared.client_capabilities).clone();
+    phase.set("connecting");
+    let mut answers = Vec::new();
+    for questions in [Questions::Initialize, Questions::Discover] {
+        let tokens = options
+            .tokens
+            .as_ref()
+            .map(|folder| Tokens::of(folder, url))
+            .filter(Tokens::exist);
+        let endpoint = http::Endpoint {
+            server: &definition.name,
+            url,
+            headers,
+            tokens,
+            result_bytes: options.result_bytes,
+            parallel: options.parallel,
+        };
+        let attempt = async {
+            let link = http::Link::open(endpoint, on_change(server))
+                .await
+                .map_err(Refusal::Answer)?;
+            let guard = link.stop_guard();
+            let peer = handshake::shake_hands(&link.connection, questions, &capabilities).await?;
+            guard.disarm();
+            Ok((link, peer))
+        };
+        match timeout(limit, attempt).await {
+            Ok(Ok((link, peer))) => {
+                listen(&link.connection, &peer);
+                tracing::info!(server.name = %definition.name, protocol = %peer.protocol, "server is connected");
+                let connection = Arc::clone(&link.connection);
+                return Ok(Arc::new(Live {
+                    connection,
+                    peer,
+                    since: Instant::now(),
+                    link: Link::Http(link),
+                }));
+            }
+            Ok(Err(Refusal::Failure(Failure::Unauthorized(reason)))) => {
+                return Err(server.unauthorized(reason));
+            }
+            Ok(Err(refusal @ Refusal::Failure(Failure::Transport { seen: false, .. }))) => {
+                return Err(failed(server, &handshake::describe(&refusal)));
+            }
+            Ok(Err(refusal)) => answers.push(handshake::describe(&refusal)),
+            Err(_) => answers.push(format!("nothing within {} s", limit.as_secs())),
+        }
+    }
+    if http::is_legacy_sse(url, headers).await {
+        let reason = "it speaks the HTTP+SSE transport of 2024, which is not supported; newer versions of such servers \
+                      offer streamable HTTP, mostly at an address that ends in /mcp";
+        return Err(failed(server, reason));
+    }
+    let reason = format!(
+        "it answered initialize with {}, and server/discover with {}",
+        answers[0], answers[1]
+    );
+    Err(failed(server, &reason))
 }
 
 /// How it ended: the connection may be seen to be closed a moment before that is known.

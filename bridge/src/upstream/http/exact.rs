@@ -1,0 +1,452 @@
+//! HTTP requests whose results stay as the server wrote them.
+//!
+//! rmcp decodes results into its own types, which lose unknown fields and the form of numbers. So a result is handed
+//! through rmcp in a wrapper that it cannot take for any of its types, and unwrapped on the other side.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ClientResult, CustomRequest, CustomResult, JsonRpcMessage,
+    RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
+    StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
+};
+use serde_json::Value;
+use sse_stream::{Sse, SseStream};
+
+use super::Object;
+use crate::upstream::message::{Outgoing, start_of};
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+/// The key of the wrapper.
+const RAW: &str = "io.mcp-code-bridge/raw";
+/// Enough of an error page to recognise it by.
+const ERROR_BYTES: usize = 64 * 1024;
+
+type Error = StreamableHttpError<reqwest::Error>;
+
+/// The client. Clones share their connections.
+#[derive(Clone)]
+pub(super) struct Exact(reqwest::Client);
+
+/// A client that trusts the machine's certificates and does not carry credentials from one host to another.
+pub(super) fn client() -> Result<reqwest::Client, String> {
+    // The bridge has done so already; then this changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let same_host = reqwest::redirect::Policy::custom(|attempt| {
+        let (from, to) = (attempt.previous().first(), attempt.url());
+        if attempt.previous().len() < 5 && from.is_some_and(|from| from.origin() == to.origin()) {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    });
+    reqwest::Client::builder()
+        .user_agent(concat!("mcp-code-bridge/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(Duration::from_secs(10))
+        .redirect(same_host)
+        .build()
+        .map_err(|error| format!("no HTTP client: {}", super::chain(&error)))
+}
+
+impl Exact {
+    pub(super) fn new(url: &str) -> Result<Self, String> {
+        match reqwest::Url::parse(url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Self(client()?)),
+            Ok(url) => Err(format!(
+                "its address has the scheme {}, not http or https",
+                url.scheme()
+            )),
+            Err(error) => Err(format!("its address is none: {error}")),
+        }
+    }
+}
+
+/// What rmcp made of a result, back as the server wrote it.
+pub(super) fn result(result: ServerResult) -> Value {
+    match result {
+        ServerResult::CustomResult(CustomResult(Value::Object(mut wrapper)))
+            if wrapper.len() == 1 =>
+        {
+            wrapper.shift_remove(RAW).unwrap_or(Value::Object(wrapper))
+        }
+        ServerResult::CustomResult(CustomResult(value)) => value,
+        other => serde_json::to_value(other).unwrap_or_default(),
+    }
+}
+
+/// Our message as rmcp's. Only what rmcp itself has to understand is decoded: by way of text, since its types cannot be
+/// made from a [`Value`] with a number of more than 64 bits.
+pub(super) fn message(message: Outgoing) -> Result<ClientJsonRpcMessage, serde_json::Error> {
+    match message {
+        Outgoing::Request { id, method, params }
+            if !matches!(method, "initialize" | "server/discover" | "tools/list") =>
+        {
+            let request = CustomRequest::new(method, Some(Value::Object(params)));
+            let id = RequestId::Number(i64::try_from(id).unwrap_or(i64::MAX));
+            Ok(ClientJsonRpcMessage::request(
+                ClientRequest::CustomRequest(request),
+                id,
+            ))
+        }
+        Outgoing::Answer {
+            id,
+            answer: Ok(result),
+        } => {
+            let result = ClientResult::CustomResult(CustomResult(result));
+            Ok(ClientJsonRpcMessage::response(
+                result,
+                serde_json::from_value(id)?,
+            ))
+        }
+        message => serde_json::from_str(&message.into_json().to_string()),
+    }
+}
+
+/// rmcp itself reads these results: to agree on a version, and to know which arguments go into headers.
+fn is_read_by_rmcp(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Request(request) = message else {
+        return false;
+    };
+    matches!(
+        request.request,
+        ClientRequest::InitializeRequest(_)
+            | ClientRequest::DiscoverRequest(_)
+            | ClientRequest::ListToolsRequest(_)
+    )
+}
+
+fn wrap(mut message: Value) -> Value {
+    if let Value::Object(object) = &mut message
+        && !object.contains_key("method")
+        && let Some(result) = object.get_mut("result")
+    {
+        *result = wrapped(result.take());
+        // Some servers leave it out, or send an error of null beside the result.
+        object.entry("jsonrpc").or_insert_with(|| "2.0".into());
+        object.shift_remove("error");
+    }
+    message
+}
+
+fn wrapped(result: Value) -> Value {
+    Value::Object(Object::from_iter([(RAW.to_owned(), result)]))
+}
+
+fn wrap_events(
+    events: impl Stream<Item = Result<Sse, SseError>> + Send + 'static,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let wrap_event = |mut event: Sse| {
+        if let Some(message) = event
+            .data
+            .as_deref()
+            .and_then(|data| serde_json::from_str(data).ok())
+        {
+            event.data = Some(wrap(message).to_string());
+        }
+        event
+    };
+    events.map_ok(wrap_event).boxed()
+}
+
+impl StreamableHttpClient for Exact {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let limits = StreamableHttpResponseLimits::default();
+        self.post_message_with_response_limits(
+            uri,
+            message,
+            session_id,
+            auth_header,
+            custom_headers,
+            limits,
+        )
+        .await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let mut request = self
+            .0
+            .post(uri.as_ref())
+            .header(ACCEPT, format!("{EVENTS}, {JSON}"))
+            .json(&message);
+        if let Some(token) = auth_header {
+            request = request.bearer_auth(token);
+        }
+        for (name, value) in custom_headers {
+            request = request.header(name, value);
+        }
+        if let Some(session) = &session_id {
+            request = request.header("mcp-session-id", session.as_ref());
+        }
+        let response = request.send().await?;
+        let status = response.status();
+        check_credentials(status, response.headers())?;
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status == StatusCode::NOT_FOUND && session_id.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let session = text(response.headers(), "mcp-session-id");
+        let kind = text(response.headers(), CONTENT_TYPE.as_str())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let is_request = matches!(message, JsonRpcMessage::Request(_));
+        if status.is_success() && kind.starts_with(EVENTS) {
+            let events =
+                SseStream::from_bytes_stream(bounded_events(response, limits.max_sse_event_size));
+            let events = if is_read_by_rmcp(&message) {
+                events.boxed()
+            } else {
+                wrap_events(events)
+            };
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
+        }
+        let retry_after = text(response.headers(), RETRY_AFTER.as_str());
+        let limit = if kind.starts_with(JSON) {
+            limits.max_json_response_size
+        } else {
+            ERROR_BYTES
+        };
+        let body = read(response, limit, kind.starts_with(JSON)).await?;
+        if !is_request && status.is_success() {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let parsed: Option<Value> = serde_json::from_slice(&body).ok().filter(Value::is_object);
+        match parsed {
+            Some(parsed)
+                if status.is_success() || parsed.get("error").is_some_and(Value::is_object) =>
+            {
+                decode(parsed, &message, status)
+                    .map(|message| StreamableHttpPostResponse::Json(message, session))
+            }
+            _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                Err(HttpStatusError::new(status.as_u16(), retry_after).into())
+            }
+            _ => Err(unexpected(status, &kind, &body)),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Error> {
+        self.0
+            .delete_session(uri, session_id, auth_header, custom_headers)
+            .await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+        self.0
+            .get_stream(uri, session_id, last_event_id, auth_header, custom_headers)
+            .await
+            .map(wrap_events)
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+        max_sse_event_size: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+        let (client, size) = (&self.0, max_sse_event_size);
+        let events = client
+            .get_stream_with_max_sse_event_size(
+                uri,
+                session_id,
+                last_event_id,
+                auth_header,
+                custom_headers,
+                size,
+            )
+            .await?;
+        Ok(wrap_events(events))
+    }
+}
+
+fn check_credentials(status: StatusCode, headers: &HeaderMap) -> Result<(), Error> {
+    let challenge = text(headers, WWW_AUTHENTICATE.as_str());
+    match (status, challenge) {
+        (StatusCode::UNAUTHORIZED, challenge) => Err(StreamableHttpError::AuthRequired(
+            AuthRequiredError::new(challenge.unwrap_or_default()),
+        )),
+        (StatusCode::FORBIDDEN, Some(challenge)) => {
+            let scope = challenge
+                .split("scope=\"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next())
+                .map(str::to_owned);
+            Err(StreamableHttpError::InsufficientScope(
+                InsufficientScopeError::new(challenge, scope),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The one message in a body of JSON.
+fn decode(
+    mut parsed: Value,
+    message: &ClientJsonRpcMessage,
+    status: StatusCode,
+) -> Result<ServerJsonRpcMessage, Error> {
+    // An error that some gateway made up does not have our id.
+    if !status.is_success()
+        && let JsonRpcMessage::Request(request) = message
+    {
+        parsed["id"] = serde_json::to_value(&request.id)?;
+    }
+    parsed["jsonrpc"] = "2.0".into();
+    if !is_read_by_rmcp(message)
+        && parsed.get("error").is_none_or(Value::is_null)
+        && let Some(result) = parsed.get_mut("result").map(Value::take)
+    {
+        let id = serde_json::from_value(parsed["id"].take())?;
+        return Ok(ServerJsonRpcMessage::response(
+            ServerResult::CustomResult(CustomResult(wrapped(result))),
+            id,
+        ));
+    }
+    let text = parsed.to_string();
+    serde_json::from_str(&text).map_err(|error| {
+        let shown = start_of(&text);
+        StreamableHttpError::UnexpectedServerResponse(
+            format!("no JSON-RPC message ({error}): {shown}").into(),
+        )
+    })
+}
+
+fn unexpected(status: StatusCode, kind: &str, body: &[u8]) -> Error {
+    let body = String::from_utf8_lossy(body);
+    let what = match (status.is_redirection(), body.trim()) {
+        (true, _) => format!(
+            "HTTP {status}: it redirects to another host; put that address into its definition"
+        ),
+        (false, "") => format!("HTTP {status} without content"),
+        (false, body) => format!("HTTP {status} ({kind}): {}", start_of(body)),
+    };
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(what))
+}
+
+/// The body; over the limit an error where it has to be whole, else its beginning.
+async fn read(response: reqwest::Response, limit: usize, whole: bool) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk?;
+        let room = limit - body.len();
+        if chunk.len() > room {
+            if whole {
+                return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
+            }
+            body.extend_from_slice(&chunk[..room]);
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// Ends the stream with an error where one event grows too large: events end with an empty line.
+fn bounded_events(
+    response: reqwest::Response,
+    limit: usize,
+) -> impl Stream<Item = Result<bytes::Bytes, std::io::Error>> {
+    let mut size = 0_usize;
+    let mut line_is_empty = true;
+    response.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(std::io::Error::other)?;
+        for line in chunk.split_inclusive(|&byte| byte == b'\n') {
+            size += line.len();
+            let blank = line.trim_ascii().is_empty();
+            if line_is_empty && blank && line.ends_with(b"\n") {
+                size = 0;
+            }
+            line_is_empty = if line.ends_with(b"\n") {
+                true
+            } else {
+                line_is_empty && blank
+            };
+        }
+        if size > limit {
+            return Err(std::io::Error::other(format!(
+                "an event is larger than {limit} bytes"
+            )));
+        }
+        Ok(chunk)
+    })
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn results_pass_through_rmcp_unchanged() {
+        for text in [
+            r#"{"content":[{"text":"a","x-own":1,"type":"text","annotations":{"priority":0.1}}],"n":123456789012345678901234567890123456789012345}"#,
+            r#"{"contents":[],"messages":[]}"#,
+            r#"{}"#,
+            r#"{"tools":5,"resultType":"complete"}"#,
+            r#"null"#,
+            r#""text""#,
+        ] {
+            let message = json!({"jsonrpc": "2.0", "id": 1, "result": serde_json::from_str::<Value>(text).unwrap()});
+            let message: ServerJsonRpcMessage =
+                serde_json::from_str(&wrap(message).to_string()).unwrap();
+            let JsonRpcMessage::Response(response) = message else {
+                panic!("{text}")
+            };
+            assert_eq!(result(response.result).to_string(), text);
+        }
+    }
+}
