@@ -9,6 +9,7 @@ mod image;
 mod progress;
 mod run;
 mod serve;
+mod servers;
 mod signals;
 mod telemetry;
 mod terminal;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::settings::{self, KEYS, Overrides, Settings, Variables};
+use crate::upstream::watchdog;
 
 /// Exit codes, as documented.
 mod exit {
@@ -49,6 +51,8 @@ enum Command {
     Serve,
     /// Run Python once, as the tool would.
     Run(run::Run),
+    /// Show, check and search the MCP servers that Python can use.
+    Servers(servers::Servers),
     /// Build, load and verify the guest image.
     Image(image::Image),
     /// Check everything a sandbox needs, and say how to mend what is wrong.
@@ -57,6 +61,9 @@ enum Command {
     Completions(completions::Completions),
     /// Print the manual page, or write one for every command.
     Man(completions::Man),
+    /// Kills servers that a killed bridge leaves behind; started by the bridge itself.
+    #[command(name = watchdog::SUBCOMMAND, hide = true)]
+    Watchdog,
 }
 
 /// Flags that win over variables and the settings file.
@@ -154,6 +161,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match command {
         Some(Command::Completions(completions)) => return completions.print(),
         Some(Command::Man(man)) => return man.print(),
+        // Needs no settings, and must not fail for a bad one.
+        Some(Command::Watchdog) => {
+            watchdog::run(std::io::stdin().lock());
+            return ExitCode::SUCCESS;
+        }
         _ => {}
     }
     let loaded = settings.load();
@@ -168,9 +180,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match command {
         None | Some(Command::Serve) => serve::serve(loaded),
         Some(Command::Run(run)) => run.run(&loaded),
+        Some(Command::Servers(servers)) => servers.run(&loaded),
         Some(Command::Image(image)) => image.run(&loaded),
         Some(Command::Doctor(doctor)) => doctor.run(&loaded),
-        Some(Command::Completions(_) | Command::Man(_)) => ExitCode::SUCCESS,
+        Some(Command::Completions(_) | Command::Man(_) | Command::Watchdog) => ExitCode::SUCCESS,
     }
 }
 

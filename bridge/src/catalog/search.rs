@@ -109,7 +109,7 @@ struct Indexed {
 
 impl Index {
     pub(super) fn new(shelves: &[(String, String, Arc<ServerTools>)]) -> Self {
-        let mut vocabulary: BTreeMap<String, Vec<(u32, f32)>> = BTreeMap::new();
+        let mut vocabulary: HashMap<String, Vec<(u32, f32)>> = HashMap::new();
         let mut tools: Vec<Indexed> = Vec::new();
         for (number, (name, alias, list)) in shelves.iter().enumerate() {
             let server_words: Vec<String> = words(name).into_iter().chain(words(alias)).collect();
@@ -135,7 +135,8 @@ impl Index {
                 });
             }
         }
-        let words: Vec<(String, Vec<(u32, f32)>)> = vocabulary.into_iter().collect();
+        let mut words: Vec<(String, Vec<(u32, f32)>)> = vocabulary.into_iter().collect();
+        words.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let mut by_start: HashMap<(char, usize), Vec<u32>> = HashMap::new();
         for (id, (word, _)) in words.iter().enumerate() {
             let key = (
