@@ -1,5 +1,6 @@
 //! Every file in which some client keeps servers, in the order in which definitions win.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::dialect::{self, Dialect};
@@ -75,6 +76,9 @@ impl Places {
             ..Candidate::file(&dialect::GENERIC, path.clone())
         }));
         self.never_read(&mut list);
+        // Started in the home folder, "here" and "at home" are one place.
+        let mut seen = BTreeSet::new();
+        list.retain(|place| seen.insert(place.path.clone()));
         list
     }
 

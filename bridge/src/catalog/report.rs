@@ -269,7 +269,8 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-fn number(number: usize, what: &str) -> String {
+/// `1 tool`, `2 tools`.
+pub fn number(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

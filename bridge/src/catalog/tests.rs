@@ -871,16 +871,36 @@ fn one_file_in_two_places_is_read_once() {
         "home/.cursor/mcp.json",
         r#"{"mcpServers": {"a": {"command": "x"}}}"#,
     );
-    let home = world.root().join("home");
-    let catalog = Catalog::load(Places {
-        cwd: home,
-        ..world.places()
-    });
+    let here = world.root().join("project/.cursor");
+    std::os::unix::fs::symlink(world.root().join("home/.cursor"), here).unwrap();
+    let catalog = world.load();
     assert!(catalog.get("a").unwrap().passed_over.is_empty());
     assert!(catalog.files().iter().any(|file| matches!(
         file.state,
         FileState::Ignored("is the same file as one above")
     )));
+}
+
+#[test]
+fn home_as_the_working_directory_is_considered_once() {
+    let world = World::new();
+    world.write(
+        "home/.cursor/mcp.json",
+        r#"{"mcpServers": {"a": {"command": "x"}}}"#,
+    );
+    world.write(
+        "home/.mcp.json",
+        r#"{"mcpServers": {"b": {"command": "x"}}}"#,
+    );
+    let home = world.root().join("home");
+    let catalog = Catalog::load(Places {
+        cwd: home,
+        ..world.places()
+    });
+    assert_eq!(names(&catalog), ["a", "b"]);
+    let paths: std::collections::BTreeSet<_> =
+        catalog.files().iter().map(|file| &file.path).collect();
+    assert_eq!(paths.len(), catalog.files().len());
 }
 
 #[test]

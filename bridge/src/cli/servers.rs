@@ -321,8 +321,8 @@ fn line(checked: &Checked, text: &mut String) {
                 text,
                 "{}",
                 report::clean(&format!(
-                    "ok      {name}  {} tools in {seconds:.1} s",
-                    list.tools.len()
+                    "ok      {name}  {} in {seconds:.1} s",
+                    report::number(list.tools.len(), "tool")
                 ))
             );
             for (tool, reason) in &list.skipped {
