@@ -497,3 +497,23 @@ async fn a_guest_that_closes_its_input_is_heard_out_and_killed() {
     assert_eq!(error(outcome, Status::Error, State::Lost).kind, "protocol");
     assert_eq!(began.elapsed().as_secs(), 5);
 }
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_does_not_wait_for_a_guest_that_pretends_to_end() {
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        puppet.ready().await;
+        puppet.hear().await;
+        puppet.say(json!({"type": "exit", "code": 0})).await;
+        puppet.hold().await;
+    });
+    let sessions = sessions(&stage);
+    let (answer, took) = tokio::join!(sessions.run(call("x"), silent()), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let began = Instant::now();
+        sessions.shutdown().await;
+        began.elapsed()
+    });
+    assert!(matches!(answer, Err(Error::ShuttingDown)), "{answer:?}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_eq!(stage.living(), 0);
+}

@@ -1,12 +1,13 @@
 //! Time limits and cancellation: what is interrupted, what is killed, and what the answers say of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{RunRequest, State, Status};
+use super::super::{Error, RunRequest, State, Status};
 use super::scripted::{Puppet, Stage};
 use super::{call, sessions, silent};
 
@@ -289,4 +290,31 @@ async fn a_call_cancelled_in_the_queue_never_runs() {
         Status::Cancelled
     );
     assert_eq!(stage.launched(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_cancelled_in_the_queue_make_room_for_others() {
+    let stage = Stage::new(sleeper);
+    let sessions = sessions(&stage);
+    let cancel = CancellationToken::new();
+    let mut waiting = tokio::task::JoinSet::new();
+    for number in 0..70 {
+        let sessions = Arc::clone(&sessions);
+        let mut request = call("sleep");
+        if number > 0 {
+            request.cancel = cancel.clone();
+        }
+        waiting.spawn(async move { sessions.run(request, silent()).await });
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let refused = sessions.run(call("ok"), silent()).await;
+    assert!(
+        matches!(refused, Err(Error::QueueFull { .. })),
+        "{refused:?}"
+    );
+    cancel.cancel();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let next = sessions.run(call("ok"), silent()).await.unwrap();
+    assert_eq!(next.status, Status::Success);
 }
