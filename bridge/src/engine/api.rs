@@ -1,34 +1,26 @@
 //! An engine that speaks Docker's API: docker itself, or podman in its dialect.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::errors::Error as ApiError;
-use bollard::models::ContainerSummary;
 use bollard::query_parameters::{
-    AttachContainerOptionsBuilder, ImportImageOptions, ListContainersOptions,
-    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
-    WaitContainerOptionsBuilder,
+    AttachContainerOptionsBuilder, ListContainersOptions, StartContainerOptions,
 };
 use bytes::Bytes;
-use futures_util::future::{Either, select};
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
-use tokio_util::io::ReaderStream;
 
 use super::connect::{Connection, deepest};
 use super::hardening::{Ceiling, Dialect, create_body};
-use super::surroundings::{Surroundings, reason};
+use super::surroundings::Surroundings;
 use super::{
     Attached, ContainerId, ContainerSpec, Created, Engine, EngineReport, Error, Exit, Identity,
     ImageFacts, Output, Owner, inspect, profile, report, seccomp,
@@ -39,28 +31,12 @@ use crate::settings::EngineKind;
 const QUESTION: Duration = Duration::from_secs(20);
 /// For acts that touch disks, cgroups and runtimes on a slow or busy machine.
 const ACT: Duration = Duration::from_secs(60);
-/// For a load without any sign of progress: unpacking goes on after the last byte was sent.
-const LOAD: Duration = Duration::from_secs(600);
-/// How long after the news of a removal the guest's status may come.
-const LATE: Duration = Duration::from_millis(200);
-/// What is said of an end whose status nobody knows.
-const UNKNOWN: Exit = Exit {
-    code: -1,
-    out_of_memory: false,
-};
-/// How often a load's progress is told.
-const TELL: Duration = Duration::from_millis(100);
 /// Processes of the guests' user together, where podman must be told a number: it lowers its own limit below what it then
 /// asks for. The limit of each guest is its cgroup's.
 const PROCESSES: u64 = 16 << 10;
-/// How often a list that cannot be read is asked for again.
-const LIST_TRIES: u32 = 10;
-/// How often a removal that is refused is asked for again.
-const REMOVE_TRIES: u32 = 30;
-/// How long to wait in between.
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// Size of the pieces in which an archive is sent.
-const PIECE_BYTES: usize = 256 << 10;
+
+mod ending;
+mod load;
 
 /// An engine behind Docker's API.
 pub(super) struct ApiEngine {
@@ -207,103 +183,6 @@ impl ApiEngine {
             reason: "there is no place for it".to_owned(),
         }))
     }
-
-    async fn labelled(&self, label: String) -> Result<Vec<ContainerSummary>, Error> {
-        let filters = HashMap::from([("label".to_owned(), vec![label])]);
-        let options = ListContainersOptionsBuilder::default()
-            .all(true)
-            .filters(&filters)
-            .build();
-        let mut tries = 0;
-        loop {
-            let list = self.client.list_containers(Some(options.clone()));
-            match self.within(QUESTION, "list containers", list).await {
-                // Podman names states in passing that Docker's API does not have; one such hides the whole list.
-                Err(Error::Nonsense { .. }) if tries < LIST_TRIES => tries += 1,
-                result => return result,
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
-    }
-
-    /// Removes every container of one bridge.
-    pub(super) async fn remove_all_of(&self, instance: &str) -> Result<(), Error> {
-        for container in self.labelled(Owner::instance_label(instance)).await? {
-            if let Some(id) = container.id {
-                self.remove_by_name(&id).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn remove_by_name(&self, id: &str) -> Result<(), Error> {
-        let act = "remove the guest's container";
-        let options = RemoveContainerOptionsBuilder::default()
-            .force(true)
-            .v(true)
-            .build();
-        let mut tries = 0;
-        loop {
-            let remove = self.client.remove_container(id, Some(options.clone()));
-            match self.within(ACT, act, remove).await {
-                Err(Error::Refused { status: 404, .. }) => return Ok(()),
-                // It is on its way out by itself; gone is when the wait says so.
-                Err(Error::Refused { status: 409, .. }) => {
-                    return self.until_removed(id, act).await;
-                }
-                // Podman cannot remove what has just ended by itself; a little later it can, or it is gone.
-                Err(Error::Refused { .. }) if tries < REMOVE_TRIES => tries += 1,
-                result => return result,
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
-    }
-
-    /// The status that the engine gives when `condition` is met.
-    async fn wait_until(&self, id: &ContainerId, condition: &str) -> Result<Exit, Error> {
-        let options = WaitContainerOptionsBuilder::default()
-            .condition(condition)
-            .build();
-        let mut waiting = self.client.wait_container(&id.0, Some(options)).boxed();
-        let act = "wait for the guest's end";
-        match waiting.next().await {
-            Some(Ok(end)) => Ok(Exit {
-                code: end.status_code,
-                out_of_memory: false,
-            }),
-            Some(Err(ApiError::DockerContainerWaitError { code, .. })) => Ok(Exit {
-                code,
-                out_of_memory: false,
-            }),
-            Some(Err(ApiError::DockerResponseServerError {
-                status_code: 404, ..
-            })) => Ok(UNKNOWN),
-            Some(Err(error)) => Err(self.failed(act, error)),
-            None => Err(Error::Gone {
-                engine: self.identity.kind,
-                endpoint: self.identity.endpoint.clone(),
-                act,
-                reason: "connection closed".to_owned(),
-            }),
-        }
-    }
-
-    async fn until_removed(&self, id: &str, act: &'static str) -> Result<(), Error> {
-        let options = WaitContainerOptionsBuilder::default()
-            .condition("removed")
-            .build();
-        let mut waiting = self.client.wait_container(id, Some(options)).boxed();
-        let wait = async {
-            match waiting.next().await {
-                Some(Err(ApiError::DockerContainerWaitError { .. }) | Ok(_)) | None => Ok(()),
-                Some(Err(error)) => Err(error),
-            }
-        };
-        match self.within(ACT, act, wait).await {
-            Err(Error::Refused { status: 404, .. }) => Ok(()),
-            result => result,
-        }
-    }
 }
 
 #[async_trait]
@@ -360,61 +239,7 @@ impl Engine for ApiEngine {
     }
 
     async fn load_image(&self, archive: &Path, sent: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
-        let act = "load the guest image";
-        let unreadable = |error: &std::io::Error| Error::Archive {
-            path: archive.display().to_string(),
-            reason: reason(error),
-        };
-        let file = tokio::fs::File::open(archive)
-            .await
-            .map_err(|error| unreadable(&error))?;
-        let count = std::sync::Arc::new(AtomicU64::new(0));
-        let broken = std::sync::Arc::new(Mutex::new(None));
-        let pieces = {
-            let (count, broken) = (count.clone(), broken.clone());
-            ReaderStream::with_capacity(file, PIECE_BYTES).map(move |piece| {
-                match &piece {
-                    Ok(bytes) => {
-                        count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                    }
-                    Err(error) => {
-                        if let Ok(mut broken) = broken.lock() {
-                            *broken = Some(reason(error));
-                        }
-                    }
-                }
-                piece
-            })
-        };
-        let answers = self
-            .client
-            .import_image_stream(ImportImageOptions::default(), pieces, None);
-        let load = answers.try_for_each(|_| async { Ok(()) });
-        let mut load = std::pin::pin!(self.within(LOAD, act, load));
-        let mut ticks = tokio::time::interval(TELL);
-        let mut told = None;
-        let mut tell = || {
-            let now = count.load(Ordering::Relaxed);
-            if told.replace(now) != Some(now) {
-                sent(now);
-            }
-        };
-        let result = loop {
-            tokio::select! {
-                result = &mut load => break result,
-                _ = ticks.tick() => tell(),
-            }
-        };
-        tell();
-        // A file that cannot be read to its end looks to the engine like a client that went away.
-        let broken = broken.lock().ok().and_then(|mut broken| broken.take());
-        match broken {
-            Some(reason) => Err(Error::Archive {
-                path: archive.display().to_string(),
-                reason,
-            }),
-            None => result,
-        }
+        self.load(archive, sent).await
     }
 
     async fn export_image(
@@ -486,18 +311,7 @@ impl Engine for ApiEngine {
     }
 
     async fn wait(&self, id: &ContainerId) -> Result<Exit, Error> {
-        let exit = self.wait_until(id, "next-exit");
-        if self.identity.kind == EngineKind::Docker {
-            return exit.await;
-        }
-        // Podman's `next-exit` never comes for a guest that had ended before it was asked, and its `removed` always comes
-        // but says 0 of every status.
-        let removed = self.wait_until(id, "removed");
-        match select(pin!(exit), pin!(removed)).await {
-            Either::Left((exit, _)) => exit,
-            Either::Right((Ok(_), exit)) => timeout(LATE, exit).await.unwrap_or(Ok(UNKNOWN)),
-            Either::Right((Err(error), _)) => Err(error),
-        }
+        self.wait_for_end(id).await
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
@@ -511,19 +325,7 @@ impl Engine for ApiEngine {
     }
 
     async fn reap(&self, owner: &Owner) -> Result<usize, Error> {
-        let found = self.labelled(owner.filter()).await?;
-        let mut removed = 0;
-        for container in found {
-            let labels = container.labels.unwrap_or_default();
-            if let Some(id) = container.id
-                && owner.outlived(|name| labels.get(name).map(String::as_str))
-            {
-                tracing::info!(container.id = %id, "removing a container that lost its owner");
-                self.remove_by_name(&id).await?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
+        self.remove_ownerless(owner).await
     }
 }
 

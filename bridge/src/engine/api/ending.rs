@@ -1,0 +1,167 @@
+//! The end of containers: waited for, brought about, and made up for where a dead bridge could not.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::time::Duration;
+
+use bollard::errors::Error as ApiError;
+use bollard::models::ContainerSummary;
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder,
+};
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use tokio::time::timeout;
+
+use super::super::{ContainerId, Error, Exit, Owner};
+use super::{ACT, ApiEngine, QUESTION};
+use crate::settings::EngineKind;
+
+/// How often a list that cannot be read is asked for again.
+const LIST_TRIES: u32 = 10;
+/// How often a removal that is refused is asked for again.
+const REMOVE_TRIES: u32 = 30;
+/// How long to wait in between.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long after the news of a removal the guest's status may come.
+const LATE: Duration = Duration::from_millis(200);
+/// What is said of an end whose status nobody knows.
+const UNKNOWN: Exit = Exit {
+    code: -1,
+    out_of_memory: false,
+};
+
+impl ApiEngine {
+    /// Waits for the end of a container, also of one that has ended and is gone by now.
+    pub(super) async fn wait_for_end(&self, id: &ContainerId) -> Result<Exit, Error> {
+        // `next-exit` never comes for a guest that had ended before it was asked. `removed` always comes; but podman then
+        // says 0 of every status, and docker comes later with it.
+        let exit = pin!(self.wait_until(id, "next-exit"));
+        let removed = pin!(self.wait_until(id, "removed"));
+        match select(exit, removed).await {
+            Either::Left((exit, _)) => exit,
+            Either::Right((Ok(removed), exit)) => {
+                let known = self.identity.kind == EngineKind::Docker;
+                let otherwise = if known { removed } else { UNKNOWN };
+                timeout(LATE, exit).await.unwrap_or(Ok(otherwise))
+            }
+            Either::Right((Err(error), _)) => Err(error),
+        }
+    }
+
+    /// Removes containers whose owner is dead; returns how many.
+    pub(super) async fn remove_ownerless(&self, owner: &Owner) -> Result<usize, Error> {
+        let found = self.labelled(owner.filter()).await?;
+        let mut removed = 0;
+        for container in found {
+            let labels = container.labels.unwrap_or_default();
+            if let Some(id) = container.id
+                && owner.outlived(|name| labels.get(name).map(String::as_str))
+            {
+                tracing::info!(container.id = %id, "removing a container that lost its owner");
+                self.remove_by_name(&id).await?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn labelled(&self, label: String) -> Result<Vec<ContainerSummary>, Error> {
+        let filters = HashMap::from([("label".to_owned(), vec![label])]);
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filters)
+            .build();
+        let mut tries = 0;
+        loop {
+            let list = self.client.list_containers(Some(options.clone()));
+            match self.within(QUESTION, "list containers", list).await {
+                // Podman names states in passing that Docker's API does not have; one such hides the whole list.
+                Err(Error::Nonsense { .. }) if tries < LIST_TRIES => tries += 1,
+                result => return result,
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Removes every container of one bridge.
+    pub(in super::super) async fn remove_all_of(&self, instance: &str) -> Result<(), Error> {
+        for container in self.labelled(Owner::instance_label(instance)).await? {
+            if let Some(id) = container.id {
+                self.remove_by_name(&id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// SIGKILL, then removal, whatever state it is in.
+    pub(super) async fn remove_by_name(&self, id: &str) -> Result<(), Error> {
+        let act = "remove the guest's container";
+        let options = RemoveContainerOptionsBuilder::default()
+            .force(true)
+            .v(true)
+            .build();
+        let mut tries = 0;
+        loop {
+            let remove = self.client.remove_container(id, Some(options.clone()));
+            match self.within(ACT, act, remove).await {
+                Err(Error::Refused { status: 404, .. }) => return Ok(()),
+                // It is on its way out by itself; gone is when the wait says so.
+                Err(Error::Refused { status: 409, .. }) => {
+                    return self.until_removed(id, act).await;
+                }
+                // Podman cannot remove what has just ended by itself; a little later it can, or it is gone.
+                Err(Error::Refused { .. }) if tries < REMOVE_TRIES => tries += 1,
+                result => return result,
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// The status that the engine gives when `condition` is met.
+    async fn wait_until(&self, id: &ContainerId, condition: &str) -> Result<Exit, Error> {
+        let options = WaitContainerOptionsBuilder::default()
+            .condition(condition)
+            .build();
+        let mut waiting = self.client.wait_container(&id.0, Some(options)).boxed();
+        let act = "wait for the guest's end";
+        match waiting.next().await {
+            Some(Ok(end)) => Ok(Exit {
+                code: end.status_code,
+                out_of_memory: false,
+            }),
+            Some(Err(ApiError::DockerContainerWaitError { code, .. })) => Ok(Exit {
+                code,
+                out_of_memory: false,
+            }),
+            Some(Err(ApiError::DockerResponseServerError {
+                status_code: 404, ..
+            })) => Ok(UNKNOWN),
+            Some(Err(error)) => Err(self.failed(act, error)),
+            None => Err(Error::Gone {
+                engine: self.identity.kind,
+                endpoint: self.identity.endpoint.clone(),
+                act,
+                reason: "connection closed".to_owned(),
+            }),
+        }
+    }
+
+    async fn until_removed(&self, id: &str, act: &'static str) -> Result<(), Error> {
+        let options = WaitContainerOptionsBuilder::default()
+            .condition("removed")
+            .build();
+        let mut waiting = self.client.wait_container(id, Some(options)).boxed();
+        let wait = async {
+            match waiting.next().await {
+                Some(Err(ApiError::DockerContainerWaitError { .. }) | Ok(_)) | None => Ok(()),
+                Some(Err(error)) => Err(error),
+            }
+        };
+        match self.within(ACT, act, wait).await {
+            Err(Error::Refused { status: 404, .. }) => Ok(()),
+            result => result,
+        }
+    }
+}
