@@ -1,6 +1,7 @@
 """What code expects of an ordinary Python process."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -149,3 +150,16 @@ def test_library_is_found_after_the_users_files_and_before_the_runtime(guest: Gu
     entries = json.loads(path)
     assert entries[0] == ""
     assert entries[-1].endswith(("/runtime", "/opt/guest"))
+
+
+def test_variables_of_the_engine_do_not_reach_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HOSTNAME", "TERM", "container"):
+        monkeypatch.setenv(name, "podman")
+    guest = Guest(tmp_path)
+    try:
+        names = "('HOSTNAME', 'TERM', 'container')"
+        assert guest.run(f"import os; [name for name in {names} if name in os.environ]").result == "[]"
+        child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import os; print(sorted(os.environ))'])"
+        assert not {"HOSTNAME", "TERM", "container"} & set(eval(guest.run(child).stdout))
+    finally:
+        guest.close()

@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
+# Docker and podman add these on their own; they tell of the engine, and a program may believe there is a terminal.
+FOREIGN_VARIABLES = (b"HOSTNAME", b"TERM", b"container")
+
+
 def main() -> "NoReturn":
     """Never returns: the process ends with the worker's status, or at once when the host is gone."""
     began = time.monotonic()
+    for name in FOREIGN_VARIABLES:
+        if posix.environ.pop(name, None) is not None:
+            posix.unsetenv(name)
     stdout, worker_stdout = posix.pipe()
     stderr, worker_stderr = posix.pipe()
     frames, worker_frames = posix.pipe()
