@@ -5,6 +5,7 @@
 mod bridge;
 mod completions;
 mod doctor;
+mod host;
 mod image;
 mod progress;
 mod run;
@@ -177,6 +178,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return exit::USAGE.into();
         }
     };
+    if let None | Some(Command::Serve | Command::Run(_)) = &command
+        && let Err(nested) = host::check_depth(&loaded)
+    {
+        terminal::say(&nested.to_string());
+        return exit::FAILED.into();
+    }
     match command {
         None | Some(Command::Serve) => serve::serve(loaded),
         Some(Command::Run(run)) => run.run(&loaded),

@@ -1,0 +1,119 @@
+//! `servers login` and `logout`: OAuth tokens of servers that are reached over HTTP.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::super::{block_on, exit, terminal};
+use crate::catalog::{Catalog, Transport, report};
+use crate::upstream::oauth::Tokens;
+
+#[derive(Debug, Args)]
+pub(super) struct Login {
+    /// The server.
+    name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Logout {
+    /// The server.
+    name: String,
+}
+
+impl Login {
+    pub(super) fn run(&self, catalog: &Catalog, folder: Option<PathBuf>) -> ExitCode {
+        let (url, tokens) = match find(catalog, &self.name, folder) {
+            Ok(found) => found,
+            Err(problem) => return wrong(&problem),
+        };
+        let show = |address: &str| {
+            terminal::say(&format!(
+                "open this address in a browser, and come back here:\n{}",
+                report::clean(address)
+            ));
+        };
+        match block_on(tokens.login(&url, show)) {
+            Ok(Ok(())) => {
+                terminal::say(&format!("logged in to {}", report::clean(&self.name)));
+                ExitCode::SUCCESS
+            }
+            Ok(Err(error)) => {
+                terminal::say(&report::clean(&error.to_string()));
+                exit::FAILED.into()
+            }
+            Err(code) => code,
+        }
+    }
+}
+
+impl Logout {
+    pub(super) fn run(&self, catalog: &Catalog, folder: Option<PathBuf>) -> ExitCode {
+        let tokens = match find(catalog, &self.name, folder) {
+            Ok((_, tokens)) => tokens,
+            Err(problem) => return wrong(&problem),
+        };
+        if !tokens.exist() {
+            terminal::say("nobody has logged in");
+            return ExitCode::SUCCESS;
+        }
+        match tokens.remove() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                terminal::say(&format!("the token cannot be removed: {error}"));
+                exit::FAILED.into()
+            }
+        }
+    }
+}
+
+fn wrong(problem: &str) -> ExitCode {
+    terminal::say(&report::clean(problem));
+    exit::USAGE.into()
+}
+
+/// The server's address and the place of its tokens.
+fn find(
+    catalog: &Catalog,
+    name: &str,
+    folder: Option<PathBuf>,
+) -> Result<(String, Tokens), String> {
+    let definition = catalog
+        .definition(name)
+        .map_err(|error| error.to_string())?;
+    let Transport::Http { url, .. } = &definition.transport else {
+        return Err(format!(
+            "server {name:?} is a program and wants no login of this kind"
+        ));
+    };
+    let folder = folder.ok_or("there is no place for tokens: HOME is not set")?;
+    Ok((url.clone(), Tokens::of(&folder, url)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Places;
+
+    #[test]
+    fn only_servers_with_an_address_have_a_login() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_path_buf();
+        let text = r#"{"mcpServers": {"program": {"command": "x"}, "web": {"url": "http://127.0.0.1:9/mcp"}}}"#;
+        std::fs::write(root.join("a.json"), text).unwrap();
+        let catalog = Catalog::load(Places::new(
+            root.join("home"),
+            root.join("here"),
+            root.clone(),
+            [].into(),
+        ));
+        let problem = |name: &str, tokens: Option<PathBuf>| find(&catalog, name, tokens).err();
+        assert_eq!(problem("web", Some(root.clone())), None);
+        assert!(
+            problem("program", Some(root.clone()))
+                .is_some_and(|text| text.contains("is a program"))
+        );
+        assert!(problem("wob", Some(root)).is_some_and(|text| text.contains("did you mean web?")));
+        assert!(problem("web", None).is_some_and(|text| text.contains("HOME")));
+    }
+}
