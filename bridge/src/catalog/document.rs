@@ -224,6 +224,9 @@ fn from_toml(value: &DeValue<'_>, at: usize, depth: usize) -> Result<Value, (usi
     })
 }
 
+/// Columns beyond this are counted in bytes.
+const LONG_LINE: usize = 4096;
+
 /// Byte offsets as lines and columns.
 pub(super) struct Lines<'a> {
     text: &'a str,
@@ -243,11 +246,14 @@ impl<'a> Lines<'a> {
         let line = self.starts.partition_point(|start| *start <= at);
         let start = self.starts.get(line.wrapping_sub(1)).copied().unwrap_or(0);
         let before = &self.text.as_bytes()[start..at.clamp(start, self.text.len())];
+        if before.len() > LONG_LINE {
+            // A whole file in one line, written by a program: nobody counts characters there, and doing so for each of
+            // its entries takes time.
+            return (line.max(1), before.len() + 1);
+        }
         // Continuation bytes of a character are no columns of their own.
-        (
-            line.max(1),
-            before.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() + 1,
-        )
+        let column = before.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() + 1;
+        (line.max(1), column)
     }
 }
 
