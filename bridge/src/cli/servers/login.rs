@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
+use secrecy::ExposeSecret;
 
 use super::super::{block_on, exit, terminal};
-use crate::catalog::{Catalog, Transport, report};
+use crate::catalog::{Catalog, Definition, Transport, report};
+use crate::upstream::Redactor;
 use crate::upstream::oauth::Tokens;
 
 #[derive(Debug, Args)]
@@ -23,7 +26,7 @@ pub(super) struct Logout {
 
 impl Login {
     pub(super) fn run(&self, catalog: &Catalog, folder: Option<PathBuf>) -> ExitCode {
-        let (url, tokens) = match find(catalog, &self.name, folder) {
+        let (definition, url, tokens) = match find(catalog, &self.name, folder) {
             Ok(found) => found,
             Err(problem) => return wrong(&problem),
         };
@@ -39,7 +42,10 @@ impl Login {
                 ExitCode::SUCCESS
             }
             Ok(Err(error)) => {
-                terminal::say(&report::clean(&error.to_string()));
+                terminal::say(&report::clean(&without_secrets(
+                    &error.to_string(),
+                    &definition,
+                )));
                 exit::FAILED.into()
             }
             Err(code) => code,
@@ -50,7 +56,7 @@ impl Login {
 impl Logout {
     pub(super) fn run(&self, catalog: &Catalog, folder: Option<PathBuf>) -> ExitCode {
         let tokens = match find(catalog, &self.name, folder) {
-            Ok((_, tokens)) => tokens,
+            Ok((_, _, tokens)) => tokens,
             Err(problem) => return wrong(&problem),
         };
         if !tokens.exist() {
@@ -72,12 +78,22 @@ fn wrong(problem: &str) -> ExitCode {
     exit::USAGE.into()
 }
 
-/// The server's address and the place of its tokens.
+/// An error text without keys in the server's address.
+fn without_secrets(text: &str, definition: &Definition) -> String {
+    let redactor = Redactor::new(definition.secrets().iter().map(ExposeSecret::expose_secret));
+    let text = match &definition.transport {
+        Transport::Http { url, .. } => text.replace(url.as_str(), &definition.transport.shown()),
+        Transport::Stdio { .. } => text.to_owned(),
+    };
+    redactor.text(&text).into_owned()
+}
+
+/// The server, its address and the place of its tokens.
 fn find(
     catalog: &Catalog,
     name: &str,
     folder: Option<PathBuf>,
-) -> Result<(String, Tokens), String> {
+) -> Result<(Arc<Definition>, String, Tokens), String> {
     let definition = catalog
         .definition(name)
         .map_err(|error| error.to_string())?;
@@ -87,7 +103,11 @@ fn find(
         ));
     };
     let folder = folder.ok_or("there is no place for tokens: HOME is not set")?;
-    Ok((url.clone(), Tokens::of(&folder, url)))
+    Ok((
+        Arc::clone(definition),
+        url.clone(),
+        Tokens::of(&folder, url),
+    ))
 }
 
 #[cfg(test)]
@@ -99,7 +119,8 @@ mod tests {
     fn only_servers_with_an_address_have_a_login() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_path_buf();
-        let text = r#"{"mcpServers": {"program": {"command": "x"}, "web": {"url": "http://127.0.0.1:9/mcp"}}}"#;
+        let text = r#"{"mcpServers": {"program": {"command": "x"}, "web": {"url": "http://127.0.0.1:9/mcp"},
+            "keyed": {"url": "http://127.0.0.1:9/s/path-key?k=key-of-the-user"}}}"#;
         std::fs::write(root.join("a.json"), text).unwrap();
         let catalog = Catalog::load(Places::new(
             root.join("home"),
@@ -113,7 +134,16 @@ mod tests {
             problem("program", Some(root.clone()))
                 .is_some_and(|text| text.contains("is a program"))
         );
-        assert!(problem("wob", Some(root)).is_some_and(|text| text.contains("did you mean web?")));
+        assert!(
+            problem("wob", Some(root.clone()))
+                .is_some_and(|text| text.contains("did you mean web?"))
+        );
+        let keyed = find(&catalog, "keyed", Some(root.clone())).unwrap();
+        let text = without_secrets(
+            &format!("no answer from {} (key key-of-the-user)", keyed.1),
+            &keyed.0,
+        );
+        assert_eq!(text, "no answer from http://127.0.0.1:9 (key [redacted])");
         assert!(problem("web", None).is_some_and(|text| text.contains("HOME")));
     }
 }
