@@ -150,14 +150,13 @@ fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
         let mut living = Bridge::on(engine);
         living.run("x = 1").succeeded();
         let pid = living.pid();
-        let own = engine.containers_of(pid);
-        let inspected = engine
-            .client
-            .inspect_container(&own[0], None)
-            .await
-            .unwrap();
-        let of_living: HashMap<String, String> =
-            inspected.config.and_then(|config| config.labels).unwrap();
+        let mut of_living: Option<HashMap<String, String>> = None;
+        for id in engine.containers_of(pid) {
+            if let Ok(inspected) = engine.client.inspect_container(&id, None).await {
+                of_living = inspected.config.and_then(|config| config.labels);
+            }
+        }
+        let of_living = of_living.expect("a running bridge has a container");
         let with = |key: &str, value: &str| {
             let mut labels = of_living.clone();
             labels.insert(
