@@ -142,7 +142,8 @@ async def main_job(client: Client, report: Report) -> None:
     report.check("5 MB of output arrive byte for byte", same, f"{len(found)} characters")
 
     code = (
-        "import ctypes, subprocess\nprint('from Python', flush=True)\nlibc = ctypes.CDLL(None)\nlibc.puts(b'from C')\nlibc.fflush(None)\n"
+        "import ctypes, subprocess\nprint('from Python', flush=True)\n"
+        "libc = ctypes.CDLL(None)\nlibc.puts(b'from C')\nlibc.fflush(None)\n"
         "_ = subprocess.run([sys.executable, '-c', 'print(\"from a child process\")'])"
     )
     answer, _ = await run(client, code)
@@ -154,7 +155,8 @@ async def main_job(client: Client, report: Report) -> None:
 
     answer, _ = await run(
         client,
-        "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as error:\n    print(type(error).__name__)",
+        "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), 1)\n"
+        "except OSError as error:\n    print(type(error).__name__)",
     )
     report.check("there is no network", answer.get("stdout", "").strip() in ("PermissionError", "OSError"), answer)
 

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::home::User;
+use crate::process;
 use crate::wait::{limit, until};
 
 /// The user as whom `engines/podman-rootless.sh` runs when root starts it.
@@ -206,23 +207,22 @@ impl EngineUnderTest {
         self.kind != Kind::PodmanRootless || Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
     }
 
-    /// The process that serves the engine's API.
+    /// Kills the engine without a word: the processes that serve its API, not the containers.
     ///
     /// # Panics
     /// Where its folder is not known.
-    #[must_use]
-    pub fn service_pid(&self) -> u32 {
+    pub fn kill_service(&self) {
         let folder = self
             .folder
             .as_ref()
             .expect("the engine was started by a script");
-        let written = std::fs::read_to_string(folder.join("env"))
-            .expect("the script wrote the engine's process");
-        let pid = written
-            .lines()
-            .find_map(|line| line.strip_prefix("TEST_ENGINE_PID="));
-        pid.and_then(|pid| pid.parse().ok())
-            .expect("a process ID is in it")
+        let folder = folder.display().to_string();
+        // Rootless podman serves in a child of the process that was started.
+        for (pid, command) in process::with_command(&folder) {
+            if command.contains("system service") || command.starts_with("dockerd") {
+                process::signal(pid, 9);
+            }
+        }
     }
 
     /// Loads the image under test unless it is there. Several tests may do so at once; a load is idempotent.

@@ -240,7 +240,7 @@ fn an_engine_that_dies_mid_run_is_an_error(kind: Kind) {
         .variable("MCP_BRIDGE_SPARE", "off")
         .start();
     let id = bridge.begin(&json!({"code": "import time\ntime.sleep(60)", "timeout": 60}));
-    process::signal(engine.service_pid(), SIGKILL);
+    engine.kill_service();
     let answer = bridge.answer(id, limit(15));
     assert_eq!(answer.status(), "error", "{:#}", answer.0);
     assert!(!answer.error().is_empty());
