@@ -1,8 +1,9 @@
 //! The container engines that tests run on: shared ones, started by `engines/with.sh`, and private ones for tests that break them.
 
 use std::env;
+use std::fmt::Write as _;
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io::{Read, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -285,10 +286,10 @@ impl EngineUnderTest {
     /// When the engine does not answer.
     #[must_use]
     pub fn containers(&self, label: &str) -> Vec<String> {
-        let filters: String = format!("{{\"label\":[\"{label}\"]}}")
-            .bytes()
-            .map(|byte| format!("%{byte:02X}"))
-            .collect();
+        let mut filters = String::new();
+        for byte in format!("{{\"label\":[\"{label}\"]}}").bytes() {
+            let _ = write!(filters, "%{byte:02X}");
+        }
         let path = self
             .address
             .strip_prefix("unix://")
