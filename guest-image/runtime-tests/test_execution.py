@@ -59,9 +59,10 @@ def test_the_frame_has_every_field(guest: Guest) -> None:
 def test_variables_last_and_no_helper_names_are_left(guest: Guest) -> None:
     guest.check("a = 1\nimport json\ndef f(): return a + 1")
     assert guest.check("a = 10\nf(), json.dumps([])").result == "(11, '[]')"
-    names = guest.check("sorted(n for n in globals() if not n.startswith('__'))").result
-    assert names == "['a', 'f', 'json', 'mcp', 'runtime']"
-    assert guest.check("sorted(n for n in globals() if 'mcp_' in n)").result == "[]"
+    given = "{'mcp', 'runtime', 'mcp_servers', 'LOADED_MCP_SERVERS', *runtime.__all__}"
+    names = guest.check(f"sorted(n for n in globals() if not n.startswith('__') and n not in {given})").result
+    assert names == "['a', 'f', 'json']"
+    assert guest.check("sorted(n for n in globals() if '__mcp' in n)").result == "[]"
 
 
 def test_underscore_is_the_last_result(guest: Guest) -> None:

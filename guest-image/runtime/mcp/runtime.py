@@ -1,27 +1,259 @@
-"""Helpers for code that runs in the sandbox."""
+"""Helpers for code that runs in the sandbox: the servers that are there, their tools and docs, and calls by name."""
 
-__all__ = ["MCPError", "capability_summary"]
+from mcp._guest.errors import MCPError, ToolError
 
+__all__ = [
+    "MCPError",
+    "ToolError",
+    "call_tool",
+    "call_tool_sync",
+    "capability_summary",
+    "describe_server",
+    "discovered_servers",
+    "list_loaded_server_metadata",
+    "list_servers",
+    "list_servers_sync",
+    "list_tools",
+    "list_tools_sync",
+    "query_tool_docs",
+    "query_tool_docs_sync",
+    "search_tool_docs",
+    "search_tool_docs_sync",
+]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mcp._guest.docs import Docs
+
+# The one table of the helpers: their docstrings and the manual are made from it.
+_HELPERS = {
+    "search_tool_docs": (
+        "await search_tool_docs(query, *, limit=5)",
+        "Tools that fit a wish, best first, of all servers, also those that are not loaded.",
+    ),
+    "query_tool_docs": (
+        'await query_tool_docs(server, tool=None, detail="summary")',
+        'The tools of a server, or one of them; detail="full" with all parameters.',
+    ),
+    "discovered_servers": ("discovered_servers(detailed=False)", "Every known server."),
+    "list_servers": ("await list_servers()", "Names of the loaded servers."),
+    "list_tools": ("await list_tools(server)", "What the server offers right now."),
+    "describe_server": ("describe_server(name)", "All that is known of a server."),
+    "list_loaded_server_metadata": ("list_loaded_server_metadata()", "That of all loaded servers."),
+    "call_tool": ("await call_tool(server, tool, arguments=None)", "Calls a tool by its names; no argument checks."),
+}
+_IN_MANUAL = ("search_tool_docs", "query_tool_docs", "discovered_servers", "call_tool")
 _SUMMARY = """\
 Python {version} in a sandbox: no network, no shell, nothing of the host's files.
 
-- Variables, imports and functions stay from one call to the next, until the session is reset or lost.
-- Print what you want to see. The value of a bare last expression is shown as well (end it with `;` to hide it).
-- `await` works at top level. Tasks that you start go on during later awaits.
-- A run that reaches its time limit gets a KeyboardInterrupt; code that reacts to it keeps the session.
-- Nobody can answer input(); put the values into the code.
-- Files: /workspace (128 MB, the working directory), /tmp (64 MB), /projects (64 MB). They last as long as the session.
-  Programs and shared libraries cannot be run from there.
-- The standard library is here; packages cannot be installed.
+- Variables and imports stay from call to call until the session is reset or lost. `await` works at top level.
+- Print what you want to see; a bare last expression is shown too (not with `;`). Nobody can answer input().
+- Files: /workspace (128 MB, working directory), /tmp, /projects (64 MB each); no programs run from there. No packages
+  can be installed; the standard library is here.
+- A run at its time limit gets a KeyboardInterrupt; code that reacts to it keeps the session.
+
+MCP servers asked for with run_python's `servers` are modules: `await mcp_github.create_issue(title="x")`, in parallel
+under asyncio.gather. help(mcp_github.create_issue) shows parameters. A tool that says no raises ToolError.
+{helpers}
 """
 
 
-class MCPError(RuntimeError):
-    """Something asked of the host was refused or failed."""
+def _documented(function: "Any") -> "Any":
+    name = function.__name__
+    call, sentence = _HELPERS[name.removesuffix("_sync")]
+    if name.endswith("_sync"):
+        call = call.removeprefix("await ").replace("(", "_sync(", 1)
+    function.__doc__ = f"{sentence}\n\n{call}"
+    return function
 
 
 def capability_summary() -> str:
     """The manual of this sandbox as text."""
     import sys
 
-    return _SUMMARY.format(version=sys.version.split(maxsplit=1)[0])
+    helpers = "\n".join(f"- {call}: {text}" for call, text in (_HELPERS[name] for name in _IN_MANUAL))
+    return _SUMMARY.format(version=sys.version.split(maxsplit=1)[0], helpers=helpers)
+
+
+def _load(name: str) -> "Any":
+    from mcp._guest.loading import load
+
+    return load(f"mcp._guest.{name}")
+
+
+def _is_loaded(server: str) -> bool:
+    return server in _load("servers").servers()
+
+
+def _call(server: str, tool: str, arguments: "dict[str, Any] | None") -> "tuple[dict[str, Any], dict[str, Any]]":
+    """Parameters of the request, and what is needed to unwrap the answer."""
+    if arguments is not None and not isinstance(arguments, dict):
+        raise TypeError(f"call_tool: arguments must be a dict or None, not {type(arguments).__name__}")
+    state = _load("servers").module(server).__mcp_known__()
+    if state.failure:
+        raise MCPError(state.failure)
+    known = state.find(str(tool))
+    wire = known.wire if known is not None else str(tool)
+    params = {"server": state.name, "tool": wire, "arguments": dict(arguments or {})}
+    return params, {"server": state.name, "tool": wire, "wrapped": known is not None and known.wrapped}
+
+
+@_documented
+async def call_tool(server: str, tool: str, arguments: "dict[str, Any] | None" = None) -> "Any":
+    params, told = _call(server, tool, arguments)
+    return _load("results").unwrap(await _load("rpc").calls().request("call_tool", params), **told)
+
+
+@_documented
+def call_tool_sync(server: str, tool: str, arguments: "dict[str, Any] | None" = None) -> "Any":
+    params, told = _call(server, tool, arguments)
+    return _load("results").unwrap(_load("rpc").calls().request_sync("call_tool", params), **told)
+
+
+@_documented
+async def list_tools(server: str) -> "list[dict[str, Any]]":
+    name = _load("servers").module(server).__mcp_state__.name
+    payload = await _load("rpc").calls().request("list_tools", {"server": name})
+    found = payload.get("tools") if isinstance(payload, dict) else payload
+    tools = [tool for tool in found if isinstance(tool, dict)] if isinstance(found, list) else []
+    names = _load("naming").aliases([str(tool.get("name", "")) for tool in tools], "tool")
+    return [_listed(tool, names[str(tool.get("name", ""))]) for tool in tools]
+
+
+@_documented
+def list_tools_sync(server: str) -> "tuple[dict[str, Any], ...]":
+    state = _load("servers").module(server).__mcp_known__()
+    return tuple(_listed(tool.definition, tool.alias) for tool in state.offered())
+
+
+def _listed(tool: "dict[str, Any]", alias: str) -> "dict[str, Any]":
+    return {
+        "name": tool.get("name"),
+        "alias": tool.get("alias", alias),
+        "description": tool.get("description"),
+        "input_schema": tool.get("input_schema", tool.get("inputSchema", {})),
+    }
+
+
+@_documented
+async def list_servers() -> "tuple[str, ...]":
+    return list_servers_sync()  # type: ignore[no-any-return]
+
+
+@_documented
+def list_servers_sync() -> "tuple[str, ...]":
+    return tuple(_load("servers").servers())
+
+
+@_documented
+def discovered_servers(detailed: bool = False) -> "tuple[Any, ...]":
+    payload = _load("rpc").calls().request_sync("discovered_servers", {"detailed": bool(detailed)})
+    found = payload.get("servers") if isinstance(payload, dict) else payload
+    entries = [{"name": entry} if isinstance(entry, str) else entry for entry in found or ()]
+    entries = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+    if not detailed:
+        return tuple(entry["name"] for entry in entries)
+    return tuple({"description": None, **entry, "loaded": _is_loaded(entry["name"])} for entry in entries)
+
+
+@_documented
+def describe_server(name: str) -> "dict[str, Any]":
+    servers = _load("servers")
+    known = servers.servers().get(name) or next(
+        (server for server in servers.servers().values() if server.__mcp_state__.alias == name), None
+    )
+    if known is not None:
+        return _described(known)
+    payload = _load("rpc").calls().request_sync("describe_server", {"server": name})
+    return {**payload, "loaded": False} if isinstance(payload, dict) else {"name": name, "loaded": False}
+
+
+def _described(server: "Any") -> "dict[str, Any]":
+    state = server.__mcp_known__()
+    told = {key: value for key, value in state.entry.items() if key not in ("name", "alias", "tools")}
+    return {
+        "name": state.name,
+        "alias": state.alias,
+        "description": None,
+        "cwd": None,
+        **told,
+        "loaded": True,
+        "tools": list(list_tools_sync(state.name)),
+    }
+
+
+@_documented
+def list_loaded_server_metadata() -> "tuple[dict[str, Any], ...]":
+    return tuple(_described(server) for server in _load("servers").servers().values())
+
+
+def _full(detail: str) -> bool:
+    if detail not in ("summary", "full"):
+        raise ValueError(f'detail must be "summary" or "full", not {detail!r}')
+    return detail == "full"
+
+
+def _local_docs(server: str, tool: str | None, full: bool) -> "Docs | None":
+    """Docs of a loaded server: its tools are here already."""
+    servers, docs = _load("servers"), _load("docs")
+    try:
+        module = servers.module(server)
+    except NameError:
+        return None
+    made: Docs = docs.Docs()
+    made.not_started = []
+    if tool is None:
+        made += [docs.of_tool(one, full=full) for one in module.__mcp_known__().offered()]
+    else:
+        made.append(docs.of_tool(module.__mcp_tool__(tool), full=full))
+    return made
+
+
+def _docs_request(server: str, tool: str | None) -> "dict[str, Any]":
+    return {"server": server, "detail": "full", **({} if tool is None else {"tool": tool})}
+
+
+@_documented
+async def query_tool_docs(server: str, tool: str | None = None, detail: str = "summary") -> "Any":
+    full = _full(detail)
+    docs = _local_docs(server, tool, full)
+    if docs is None:
+        payload = await _load("rpc").calls().request("query_tool_docs", _docs_request(server, tool))
+        docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
+    return docs[0] if tool is not None and len(docs) == 1 else docs
+
+
+@_documented
+def query_tool_docs_sync(server: str, tool: str | None = None, detail: str = "summary") -> "Docs":
+    full = _full(detail)
+    docs = _local_docs(server, tool, full)
+    if docs is None:
+        payload = _load("rpc").calls().request_sync("query_tool_docs", _docs_request(server, tool))
+        docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
+    return docs
+
+
+def _search_request(query: str, limit: int) -> "dict[str, Any]":
+    if not isinstance(query, str) or not query.strip():
+        raise ValueError("search_tool_docs: query must be a text that is not empty")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= 20:
+        raise ValueError(f"search_tool_docs: limit must be 1 to 20, not {limit!r}")
+    return {"query": query, "limit": limit, "detail": "full"}
+
+
+@_documented
+async def search_tool_docs(query: str, *, limit: int = 5, detail: str = "summary") -> "Docs":
+    full, request = _full(detail), _search_request(query, limit)
+    payload = await _load("rpc").calls().request("search_tool_docs", request)
+    docs: Docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
+    return docs
+
+
+@_documented
+def search_tool_docs_sync(query: str, *, limit: int = 5, detail: str = "summary") -> "Docs":
+    full, request = _full(detail), _search_request(query, limit)
+    payload = _load("rpc").calls().request_sync("search_tool_docs", request)
+    docs: Docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
+    return docs

@@ -3,7 +3,7 @@ import errno
 import json
 import os
 
-PLACES = ("/tmp", "/workspace", "/projects", "/dev/shm")
+PLACES = ("/tmp", "/workspace", "/projects")
 
 writable = []
 for folder, folders, _ in os.walk("/", followlinks=False):

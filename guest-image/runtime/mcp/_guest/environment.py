@@ -7,9 +7,10 @@ import builtins
 import posix
 import sys
 
+from mcp._guest.loading import load
 import mcp.runtime
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "table"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 OUTPUT_ERRORS = "mcp-output"
 FORK_WARNING = "multi-threaded, use of fork"
 INPUT_HINT = "input() has nobody to ask here: put the value into the code"
+
+
+class Servers(dict):  # type: ignore[type-arg]
+    """The loaded servers by their names."""
+
+    def __missing__(self, name: object) -> "Any":
+        return load("mcp._guest.servers").look_up(str(name))
+
+
+# What user code knows as `mcp_servers`.
+table = Servers()
 
 
 def prepare() -> "dict[str, Any]":
@@ -32,7 +44,8 @@ def prepare() -> "dict[str, Any]":
     _add_site_builtins()
     sys.meta_path.insert(0, _ForkByDefault())
     main = type(sys)("__main__")
-    vars(main).update(__builtins__=builtins, mcp=mcp, runtime=mcp.runtime)
+    vars(main).update(__builtins__=builtins, mcp=mcp, runtime=mcp.runtime, mcp_servers=table, LOADED_MCP_SERVERS=())
+    vars(main).update({name: getattr(mcp.runtime, name) for name in mcp.runtime.__all__})
     sys.modules["__main__"] = main
     return main.__dict__
 

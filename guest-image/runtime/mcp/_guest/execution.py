@@ -81,6 +81,8 @@ class Execution:
 
     def _explain(self, error: BaseException, outcome: "dict[str, object]") -> None:
         outcome["status"] = "error"
+        if type(error) is NameError and str(error).startswith("name 'mcp_"):
+            self.interrupts.guard(lambda: load("mcp._guest.servers").explain(error))
         if isinstance(error, SystemExit):
             outcome["exit_code"] = 1
             outcome["error"] = {"type": "SystemExit", "message": "", "traceback": ""}

@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
 # In the order of their needs: each step then costs a few milliseconds at most.
 MODULES = (
-    "os", "linecache", "mcp._guest.tracebacks", "enum", "re", "collections", "functools", "signal", "contextlib",
-    "types", "ast", "tokenize", "inspect", "traceback", "json", "typing", "dataclasses", "warnings", "threading",
-    "weakref", "selectors", "subprocess", "socket", "ssl", "logging", "concurrent.futures", "asyncio.events",
-    "asyncio.base_events", "asyncio", "datetime", "pathlib", "random", "math",
+    "mcp._guest.servers", "_asyncio", "os", "linecache", "mcp._guest.tracebacks", "enum", "re", "collections",
+    "functools", "signal", "contextlib", "types", "ast", "tokenize", "inspect", "traceback", "json", "typing",
+    "mcp._guest.docs", "mcp._guest.results", "dataclasses", "warnings", "threading", "weakref", "selectors",
+    "subprocess", "socket", "ssl", "logging", "concurrent.futures", "asyncio.events", "asyncio.base_events", "asyncio",
+    "datetime", "pathlib", "random", "math",
 )  # fmt: skip
 
 

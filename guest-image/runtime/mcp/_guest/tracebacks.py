@@ -25,12 +25,20 @@ SUGGESTED = (SyntaxError, NameError, AttributeError, ImportError)
 
 def describe(error: BaseException) -> dict[str, str]:
     """Type, message and traceback as the frame has them."""
-    text = "\n".join(_with_causes(error, 0))
+    text = "\n".join(_brief(error) or _with_causes(error, 0))
     return {
         "type": _type_name(error),
         "message": _middle_out(_message(error), MESSAGE_CHARACTERS),
         "traceback": _middle_out(text, TRACEBACK_CHARACTERS),
     }
+
+
+def _brief(error: BaseException) -> "list[str]":
+    """For exceptions whose message says it all, raised on one user line: the message, then that line."""
+    if getattr(error, "_mcp_brief", None) is not True or error.__cause__ is not None or error.__context__ is not None:
+        return []
+    frames = list(_collapsed(error.__traceback__, brief=True))
+    return [*_last_lines(error), *frames] if len(frames) == 1 else []
 
 
 def _with_causes(error: BaseException, depth: int) -> "list[str]":
@@ -94,7 +102,7 @@ def _frames(traceback: "TracebackType | None") -> "list[str]":
     return "\n".join([*first, *gap, *last]).split("\n") if first else []
 
 
-def _collapsed(traceback: "TracebackType | None") -> "Iterator[str]":
+def _collapsed(traceback: "TracebackType | None", *, brief: bool = False) -> "Iterator[str]":
     previous, repeated, entry = None, 0, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -107,7 +115,8 @@ def _collapsed(traceback: "TracebackType | None") -> "Iterator[str]":
                 if repeated > 2:
                     yield _repeated(repeated - 2)
                 previous, repeated = here, 0
-                entry = _entry(code.co_filename, line, code.co_qualname, traceback.tb_frame.f_globals)
+                name = "" if brief else code.co_qualname
+                entry = _entry(code.co_filename, line, name, traceback.tb_frame.f_globals)
             if repeated <= 2:
                 yield entry
         traceback = traceback.tb_next
@@ -123,12 +132,14 @@ def _entry(filename: str, line: int, name: str, namespace: "dict[str, object]") 
     source = line_of(filename, line, namespace).strip()
     if len(source) > LINE_CHARACTERS:
         source = source[:LINE_CHARACTERS] + "..."
+    if not name:
+        return f"  {label(filename)}, line {line}" + (f": {source}" if source else "")
     return f"  {label(filename)}, line {line}, in {name}" + (f"\n    {source}" if source else "")
 
 
 def _last_lines(error: BaseException) -> "list[str]":
     """The line `Type: message`, for syntax errors the place before it, notes after it."""
-    if isinstance(error, SUGGESTED):
+    if isinstance(error, SUGGESTED) and getattr(error, "_mcp_brief", None) is not True:
         text = "".join(_by_traceback_module(error)).rstrip("\n")
         return text.split("\n")
     message = _middle_out(_message(error), MESSAGE_CHARACTERS)
@@ -157,7 +168,7 @@ def _by_traceback_module(error: BaseException) -> "list[str]":
 def _type_name(error: BaseException) -> str:
     kind = type(error)
     module = kind.__module__
-    if module in ("builtins", "__main__") or not isinstance(module, str):
+    if module in ("builtins", "__main__", "mcp.runtime") or not isinstance(module, str):
         return kind.__qualname__
     return f"{module}.{kind.__qualname__}"
 

@@ -13,6 +13,7 @@ from mcp._guest.frames import FrameError, encode
 from mcp._guest.interrupts import Interrupts
 from mcp._guest.loading import load
 from mcp._guest.preload import Preload
+from mcp._guest.rpc import Calls, holder
 
 __all__ = ["Worker"]
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_OUTPUT_BYTES = 1 << 20
 # Preloading begins only when no code comes at once after the start.
 CALM_SECONDS = 0.02
-Request = tuple[int, int, str, int]
+# Number, cell, code, bytes of output, and the frame's `servers` and `known`.
+Request = tuple[int, int, str, int, object, object]
 
 
 class Worker:
@@ -33,6 +35,7 @@ class Worker:
         self.channel = channel
         self.interrupts = Interrupts()
         self.interrupts.install()
+        self.calls = holder.current = Calls(channel)
         self.execution = Execution(environment.prepare(), self.interrupts)
         self.requests: deque[Request] = deque()
         self.wake: SimpleQueue[None] = SimpleQueue()
@@ -67,13 +70,16 @@ class Worker:
         preload.step(self.wake.empty)
 
     def _serve(self, request: Request) -> None:
-        run, cell, code, output_bytes = request
+        run, cell, code, output_bytes, servers, known = request
         try:
             if self.begun is request:
                 raise InterruptedError
             self.begun = request
             self.interrupts.accept(run)
             self.channel.send(b"!begin %d\n" % output_bytes)
+            if servers or known is not None:
+                load("mcp._guest.servers").install(self.execution.namespace, servers, known)
+            self.calls.begin(run)
             outcome = self.execution.run(run, cell, code)
         except BaseException as error:
             outcome = failed(run, error)
@@ -82,6 +88,7 @@ class Worker:
             if posix.getpid() != self.process:
                 _end_child(outcome)
             self.interrupts.finish()
+            self.calls.finish()
             self._answer(run, outcome)
             self.requests.popleft()
         finally:
@@ -100,7 +107,9 @@ class Worker:
 
     def _receive(self, frame: dict[str, object]) -> None:
         """In the reader thread. Types that are not known are left to later versions."""
-        if frame["type"] == "interrupt":
+        if frame["type"] == "rpc_response":
+            self.calls.take(frame)
+        elif frame["type"] == "interrupt":
             self.interrupts.request(frame.get("id"))
         elif frame["type"] == "execute":
             run, code = frame.get("id"), frame.get("code")
@@ -112,7 +121,7 @@ class Worker:
             if not isinstance(output_bytes, int) or output_bytes < 0:
                 output_bytes = DEFAULT_OUTPUT_BYTES
             self.interrupts.accept(run)
-            self.requests.append((run, cell, code, output_bytes))
+            self.requests.append((run, cell, code, output_bytes, frame.get("servers"), frame.get("known")))
             self.wake.put(None)
 
 
