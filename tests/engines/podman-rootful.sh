@@ -5,14 +5,13 @@ engine_name=podman-rootful
 . "$(dirname "$0")/lib.sh"
 
 configure() { # DIR
-  # Podman asks for higher limits than a root without CAP_SYS_RESOURCE may set.
-  local files processes
-  files=$(ulimit -Hn) processes=$(ulimit -Hu)
+  # Podman asks for higher limits than a root without CAP_SYS_RESOURCE may set (and lowers its own of processes before).
+  local files
+  files=$(ulimit -Hn)
   [ "$files" != unlimited ] || files=1048576
-  [ "$processes" != unlimited ] || processes=65536
   cat >"$1/containers.conf" <<CONF
 [containers]
-default_ulimits = ["nofile=$files:$files", "nproc=$processes:$processes"]
+default_ulimits = ["nofile=$files:$files", "nproc=4096:4096"]
 CONF
   podman_configuration "$1"
 }
@@ -20,7 +19,8 @@ CONF
 podman_in() { # DIR ARGUMENTS...
   local dir=$1
   shift
-  exec env -i PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME="$dir" TMPDIR="$dir/tmp" CONTAINERS_CONF="$dir/containers.conf" \
+  # Conmon may write a file `oom` where it stands.
+  exec env -i -C "$dir" PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME="$dir" TMPDIR="$dir/tmp" CONTAINERS_CONF="$dir/containers.conf" \
     CONTAINERS_STORAGE_CONF="$dir/storage.conf" podman "$@"
 }
 

@@ -10,7 +10,7 @@ as_user() { # DIR COMMAND...
   local dir=$1 user=() home=$1/home
   shift
   if [ "$(id -u)" = 0 ]; then user=(setpriv --reuid "$engine_user" --regid "$engine_user" --init-groups --inh-caps=-all); fi
-  exec "${user[@]}" env -i -C / HOME="$home" USER="$engine_user" PATH=/usr/bin:/usr/sbin:/bin:/sbin TMPDIR="$dir/tmp" \
+  exec "${user[@]}" env -i -C "$dir" HOME="$home" USER="$engine_user" PATH=/usr/bin:/usr/sbin:/bin:/sbin TMPDIR="$dir/tmp" \
     XDG_RUNTIME_DIR="$dir/xdg" CONTAINERS_CONF="$dir/containers.conf" CONTAINERS_STORAGE_CONF="$dir/storage.conf" "$@"
 }
 

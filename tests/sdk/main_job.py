@@ -1,7 +1,10 @@
-"""The main job, done by the official Python MCP SDK over stdio: `main_job.py [--mode auto|legacy] [--engine unix://SOCKET] -- BRIDGE ARGUMENTS...`.
+"""The main job, done by the official Python MCP SDK over stdio.
 
-Keeps a variable over calls, gets an exception, a time limit with state kept and with state lost, 5 MB of output byte for byte, output of a
-child process and of C code, and finds no container afterwards. Prints what happened; the closing line counts, the exit status is 0 if all is well.
+    main_job.py [--mode auto|legacy] [--engine unix://SOCKET] -- BRIDGE ARGUMENTS...
+
+Keeps a variable over calls, gets an exception, a time limit with state kept and with state lost, 5 MB of output byte
+for byte, output of a child process and of C code, and finds no container afterwards. Prints what happened; the closing
+line counts, the exit status is 0 if all is well.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ import os
 import socket
 import sys
 import time
-import urllib.parse
 from typing import Any
+import urllib.parse
 
 from mcp import Client, StdioServerParameters
 
@@ -35,7 +38,9 @@ class Report:
 
 
 def shorten(text: str, limit: int = 400) -> str:
-    return text if len(text) <= limit else f"{text[: limit // 2]} ... {len(text):,} characters ... {text[-limit // 4 :]}"
+    return (
+        text if len(text) <= limit else f"{text[: limit // 2]} ... {len(text):,} characters ... {text[-limit // 4 :]}"
+    )
 
 
 async def run(client: Client, code: str, **arguments: Any) -> tuple[dict[str, Any], str]:
@@ -96,10 +101,18 @@ async def main_job(client: Client, report: Report) -> None:
     answer, _ = await run(client, "import math\nradius = 3\nprint('area', round(math.pi * radius**2, 2))")
     report.check("code runs", answer.get("stdout") == "area 28.27\n", answer)
     answer, text = await run(client, "radius * 2")
-    report.check("a variable is kept, a last expression is shown", answer.get("result") == "6" and text.strip() == "6", answer)
+    report.check(
+        "a variable is kept, a last expression is shown", answer.get("result") == "6" and text.strip() == "6", answer
+    )
 
-    answer, text = await run(client, "items = [{'name': 'tea', 'price': 3}, {'name': 'cake'}]\ntotal = sum(item['price'] for item in items)")
-    report.check("an exception shows the user's own lines", answer.get("status") == "error" and "KeyError: 'price'" in text and "line 2" in text, answer)
+    answer, text = await run(
+        client, "items = [{'name': 'tea', 'price': 3}, {'name': 'cake'}]\ntotal = sum(item['price'] for item in items)"
+    )
+    report.check(
+        "an exception shows the user's own lines",
+        answer.get("status") == "error" and "KeyError: 'price'" in text and "line 2" in text,
+        answer,
+    )
     answer, _ = await run(client, "print(len(items))")
     report.check("and keeps the variables", answer.get("stdout") == "2\n", answer)
 
@@ -109,24 +122,42 @@ async def main_job(client: Client, report: Report) -> None:
     report.check("and keeps the variables", answer.get("result") == "3", answer)
 
     answer, _ = await run(client, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
-    report.check("a killed guest is an error, its state lost", answer.get("status") == "error" and answer.get("state") == "lost", answer)
+    report.check(
+        "a killed guest is an error, its state lost",
+        answer.get("status") == "error" and answer.get("state") == "lost",
+        answer,
+    )
     answer, text = await run(client, "'radius' in globals()")
-    report.check("the next call says that it starts afresh", answer.get("result") == "False" and "fresh session" in text, answer)
+    report.check(
+        "the next call says that it starts afresh", answer.get("result") == "False" and "fresh session" in text, answer
+    )
 
-    answer, _ = await run(client, "line = ''.join(chr(33 + n % 90) for n in range(99)) + '\\n'\nimport sys\n_ = sys.stdout.write(line * 50_000)")
+    answer, _ = await run(
+        client,
+        "line = ''.join(chr(33 + n % 90) for n in range(99)) + '\\n'\nimport sys\n_ = sys.stdout.write(line * 50_000)",
+    )
     expected = ("".join(chr(33 + n % 90) for n in range(99)) + "\n") * 50_000
     found = answer.get("stdout", "")
     same = hashlib.sha256(found.encode()).digest() == hashlib.sha256(expected.encode()).digest()
     report.check("5 MB of output arrive byte for byte", same, f"{len(found)} characters")
 
     code = (
-        "import ctypes, subprocess\nprint('from Python', flush=True)\nlibc = ctypes.CDLL(None)\nlibc.puts(b'from C')\nlibc.fflush(None)\n"
+        "import ctypes, subprocess\nprint('from Python', flush=True)\n"
+        "libc = ctypes.CDLL(None)\nlibc.puts(b'from C')\nlibc.fflush(None)\n"
         "_ = subprocess.run([sys.executable, '-c', 'print(\"from a child process\")'])"
     )
     answer, _ = await run(client, code)
-    report.check("output of C code and of a child process", answer.get("stdout") == "from Python\nfrom C\nfrom a child process\n", answer)
+    report.check(
+        "output of C code and of a child process",
+        answer.get("stdout") == "from Python\nfrom C\nfrom a child process\n",
+        answer,
+    )
 
-    answer, _ = await run(client, "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as error:\n    print(type(error).__name__)")
+    answer, _ = await run(
+        client,
+        "import socket\ntry:\n    socket.create_connection(('192.0.2.1', 80), 1)\n"
+        "except OSError as error:\n    print(type(error).__name__)",
+    )
     report.check("there is no network", answer.get("stdout", "").strip() in ("PermissionError", "OSError"), answer)
 
 
@@ -137,12 +168,13 @@ async def main() -> int:
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     command, *arguments = options.command
-    environment = {name: value for name, value in os.environ.items()}
+    environment = dict(os.environ)
     report = Report()
     owner = None
     server = StdioServerParameters(command=command, args=arguments, env=environment)
     async with Client(server, mode=options.mode, read_timeout_seconds=300) as client:
-        print(f"connected to {client.server_info.name if client.server_info else 'the bridge'}, protocol {client.protocol_version}")
+        name = client.server_info.name if client.server_info else "the bridge"
+        print(f"connected to {name}, protocol {client.protocol_version}")
         owner = child_named("mcp-code-bridge")
         await main_job(client, report)
         if options.engine:

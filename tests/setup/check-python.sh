@@ -4,7 +4,6 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=$("$root/tests/setup/python.sh")
 cd "$root/guest-image/runtime-tests"
-"$python" -m ruff check --quiet ../runtime .
-"$python" -m ruff format --quiet --check ../runtime .
-"$python" -m mypy
-"$python" -m pytest -q -p no:cacheprovider
+"$python" -m ruff check --quiet --no-cache --config pyproject.toml ../runtime . "$root/tests/sdk" "$root/tests/engines"
+"$python" -m mypy --config-file pyproject.toml --cache-dir "$root/tests/.cache/mypy" ../runtime/mcp ./*.py
+PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest

@@ -2,6 +2,7 @@
 //!
 //! Every read has a deadline, and every line on its standard output must be a JSON-RPC message.
 
+use std::collections::HashMap;
 use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -111,6 +112,7 @@ impl<'a> Builder<'a> {
             stderr,
             home,
             next_id: 1,
+            responses: HashMap::new(),
             notifications: Vec::new(),
             engine_kept,
         }
@@ -133,6 +135,7 @@ pub struct Bridge {
     stderr: Arc<Mutex<Vec<u8>>>,
     home: Home,
     next_id: u64,
+    responses: HashMap<u64, Value>,
     /// Notifications and requests of the server seen while waiting for something else.
     pub notifications: Vec<Value>,
     engine_kept: bool,
@@ -273,11 +276,16 @@ impl Bridge {
     pub fn response(&mut self, id: u64, within: Duration) -> Value {
         let start = Instant::now();
         loop {
-            let message = self.message(within.saturating_sub(start.elapsed()));
-            if message["id"] == json!(id) && message.get("method").is_none() {
-                return message;
+            if let Some(response) = self.responses.remove(&id) {
+                return response;
             }
-            self.notifications.push(message);
+            let message = self.message(within.saturating_sub(start.elapsed()));
+            match message["id"].as_u64() {
+                Some(answered) if message.get("method").is_none() => {
+                    self.responses.insert(answered, message);
+                }
+                _ => self.notifications.push(message),
+            }
         }
     }
 

@@ -1,20 +1,22 @@
 //! The container engines that tests run on: shared ones, started by `engines/with.sh`, and private ones for tests that break them.
 
-use std::collections::HashMap;
 use std::env;
+use std::fmt::Write as _;
 use std::future::Future;
+use std::io::{Read, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bollard::Docker;
-use bollard::query_parameters::{
-    ImportImageOptions, ListContainersOptionsBuilder, RemoveImageOptions,
-};
+use bollard::query_parameters::{ImportImageOptions, RemoveImageOptions};
 use futures_util::StreamExt;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::home::User;
+use crate::process;
 use crate::wait::{limit, until};
 
 /// The user as whom `engines/podman-rootless.sh` runs when root starts it.
@@ -206,23 +208,22 @@ impl EngineUnderTest {
         self.kind != Kind::PodmanRootless || Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
     }
 
-    /// The process that serves the engine's API.
+    /// Kills the engine without a word: the processes that serve its API, not the containers.
     ///
     /// # Panics
     /// Where its folder is not known.
-    #[must_use]
-    pub fn service_pid(&self) -> u32 {
+    pub fn kill_service(&self) {
         let folder = self
             .folder
             .as_ref()
             .expect("the engine was started by a script");
-        let written = std::fs::read_to_string(folder.join("env"))
-            .expect("the script wrote the engine's process");
-        let pid = written
-            .lines()
-            .find_map(|line| line.strip_prefix("TEST_ENGINE_PID="));
-        pid.and_then(|pid| pid.parse().ok())
-            .expect("a process ID is in it")
+        let folder = folder.display().to_string();
+        // Rootless podman serves in a child of the process that was started.
+        for (pid, command) in process::with_command(&folder) {
+            if command.contains("system service") || command.starts_with("dockerd") {
+                process::signal(pid, 9);
+            }
+        }
     }
 
     /// Loads the image under test unless it is there. Several tests may do so at once; a load is idempotent.
@@ -279,22 +280,39 @@ impl EngineUnderTest {
         }
     }
 
-    /// IDs of the containers, in any state, that carry a label.
+    /// IDs of the containers, in any state, that carry a label. Asked by hand: podman has states that bollard's types do not know.
     ///
     /// # Panics
     /// When the engine does not answer.
     #[must_use]
     pub fn containers(&self, label: &str) -> Vec<String> {
-        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
-        let options = ListContainersOptionsBuilder::new()
-            .all(true)
-            .filters(&filters)
-            .build();
-        let list = self
-            .block(self.client.list_containers(Some(options)))
-            .expect("the engine lists containers");
-        list.into_iter()
-            .filter_map(|container| container.id)
+        let mut filters = String::new();
+        for byte in format!("{{\"label\":[\"{label}\"]}}").bytes() {
+            let _ = write!(filters, "%{byte:02X}");
+        }
+        let path = self
+            .address
+            .strip_prefix("unix://")
+            .expect("the suite's engines listen on unix sockets");
+        let ask = || -> std::io::Result<Value> {
+            let mut connection = UnixStream::connect(path)?;
+            connection.set_read_timeout(Some(limit(20)))?;
+            // HTTP/1.0: the answer is neither chunked nor kept open.
+            connection.write_all(format!("GET /v1.40/containers/json?all=true&filters={filters} HTTP/1.0\r\nHost: engine\r\n\r\n").as_bytes())?;
+            let mut answer = Vec::new();
+            connection.read_to_end(&mut answer)?;
+            let body = answer
+                .windows(4)
+                .position(|window| window == b"\r\n\r\n")
+                .map_or(0, |end| end + 4);
+            Ok(serde_json::from_slice(&answer[body..])?)
+        };
+        let list = ask().expect("the engine lists containers");
+        let list = list
+            .as_array()
+            .unwrap_or_else(|| panic!("a list of containers, not {list}"));
+        list.iter()
+            .filter_map(|container| container["Id"].as_str().map(str::to_owned))
             .collect()
     }
 

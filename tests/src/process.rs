@@ -71,6 +71,24 @@ pub fn marked_with(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Living processes that have `text` in their command line.
+#[must_use]
+pub fn with_command(text: &str) -> Vec<(u32, String)> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| alive(*pid))
+        .filter_map(|pid| {
+            let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            command.contains(text).then_some((pid, command))
+        })
+        .collect()
+}
+
 fn contains(bytes: &[u8], text: &str) -> bool {
     bytes
         .windows(text.len())

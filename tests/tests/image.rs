@@ -7,7 +7,7 @@ use std::process::Command;
 use bollard::query_parameters::TagImageOptionsBuilder;
 use integration_tests::bridge::Builder;
 use integration_tests::cli::run;
-use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, engine};
+use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, engine, limit, until};
 use serde_json::{Value, json};
 
 use crate::archive::Archive;
@@ -87,7 +87,7 @@ fn absent_image(kind: Kind) {
         "tools/call",
         &json!({"name": "run_python", "arguments": {"code": "print('ran')"}, "_meta": {"progressToken": "load"}}),
     );
-    let answer = bridge.answer(id, integration_tests::limit(60));
+    let answer = bridge.answer(id, limit(60));
     assert_eq!(answer.succeeded(), "ran\n");
     let progress: Vec<&Value> = bridge
         .notifications
@@ -230,15 +230,13 @@ fn the_container_reports_the_locked_image(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("1").succeeded();
     let (config, manifest) = lock_digests();
-    for id in engine.containers_of(bridge.pid()) {
-        let image = engine
-            .block(engine.client.inspect_container(&id, None))
-            .unwrap()
-            .image
-            .unwrap();
-        let image = format!("sha256:{}", image.trim_start_matches("sha256:"));
-        assert!([&config, &manifest].contains(&&image), "{image}");
-    }
+    let image = until(limit(10), "a container that stays", || {
+        let owned = engine.containers_of(bridge.pid());
+        let inspected = engine.block(engine.client.inspect_container(owned.first()?, None));
+        inspected.ok()?.image
+    });
+    let image = format!("sha256:{}", image.trim_start_matches("sha256:"));
+    assert!([config, manifest].contains(&image), "{image}");
 }
 
 /// The image's unpacked size, what it must not hold, and that every module has its precompiled form.
@@ -284,7 +282,6 @@ fn runtime_tests_pass_on_the_images_python(engine: &EngineUnderTest) {
                 "-B",
                 "-m",
                 "pytest",
-                "-q",
                 "-p",
                 "no:cacheprovider",
                 "/src/guest-image/runtime-tests",

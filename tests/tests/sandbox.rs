@@ -22,7 +22,11 @@ fn has_no_privileges(engine: &EngineUnderTest) {
     assert_eq!(found["status"]["Seccomp"], "2", "a filter");
     assert_eq!(found["status"]["Uid"], "65534\t65534\t65534\t65534");
     assert_eq!(found["status"]["Gid"], "65534\t65534\t65534\t65534");
-    assert_eq!(found["status"]["Groups"], "", "no supplementary groups");
+    let groups = &found["status"]["Groups"];
+    assert!(
+        groups == "" || groups == "65534",
+        "no supplementary groups: {groups}"
+    );
     assert_eq!(found["setuid_files"], json!([]));
     assert_eq!(
         found["programs"],
@@ -61,11 +65,17 @@ fn has_no_network(engine: &EngineUnderTest) {
 fn can_write_only_where_it_may(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let found = probe(&mut bridge, include_str!("probes/files.py"));
+    // multiprocessing needs /dev/shm.
     assert_eq!(
         found["writable"],
-        json!(["/projects", "/tmp", "/workspace"])
+        json!(["/dev/shm", "/projects", "/tmp", "/workspace"])
     );
-    for (place, mebibytes) in [("/tmp", 64), ("/workspace", 128), ("/projects", 64)] {
+    for (place, mebibytes) in [
+        ("/tmp", 64),
+        ("/workspace", 128),
+        ("/projects", 64),
+        ("/dev/shm", 64),
+    ] {
         assert_eq!(found["sizes"][place], json!(mebibytes), "{place}");
         assert_eq!(
             found["options"][place],
@@ -75,7 +85,7 @@ fn can_write_only_where_it_may(engine: &EngineUnderTest) {
     }
     assert_eq!(
         found["execution"],
-        json!({"/tmp": "refused", "/workspace": "refused", "/projects": "refused"})
+        json!({"/tmp": "refused", "/workspace": "refused", "/projects": "refused", "/dev/shm": "refused"})
     );
     assert_eq!(
         found["filled"], "ENOSPC",
@@ -97,8 +107,19 @@ fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
     let home = builder.home().path().display().to_string();
     let mut bridge = builder.start();
     let found = probe(&mut bridge, include_str!("probes/host.py"));
+    let mut environment = found["environment"].as_object().unwrap().clone();
+    // What engines add on their own account tells nothing.
+    for (name, value) in [
+        ("HOSTNAME", "guest"),
+        ("TERM", "xterm"),
+        ("container", "podman"),
+    ] {
+        if environment.get(name) == Some(&json!(value)) {
+            environment.remove(name);
+        }
+    }
     assert_eq!(
-        found["environment"],
+        Value::Object(environment),
         json!({"HOME": "/workspace", "LANG": "C.UTF-8", "PATH": "/usr/bin", "PYTHONDONTWRITEBYTECODE": "1"})
     );
     let everything = found.to_string();
@@ -117,8 +138,8 @@ fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
     assert_eq!(
         found["devices"],
         json!([
-            "core", "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr",
-            "stdin", "stdout", "tty", "urandom", "zero"
+            "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin",
+            "stdout", "tty", "urandom", "zero"
         ])
     );
 }
@@ -170,7 +191,9 @@ fn too_much_memory_is_named(engine: &EngineUnderTest) {
         .start();
     let answer = bridge
         .run("kept = 1\nblocks = []\nwhile True:\n    blocks.append(bytearray(b'x' * (4 << 20)))");
-    answer.failed("error", "memory limit 64 MiB reached");
+    answer
+        .failed("error", "memory limit")
+        .failed("error", "64 MiB");
     assert_eq!(answer.state(), "lost");
     assert!(
         answer.text().contains("variables are lost"),

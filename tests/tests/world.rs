@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use bollard::errors::Error;
 use bollard::query_parameters::TagImageOptionsBuilder;
+use futures_util::StreamExt;
 use integration_tests::{EngineUnderTest, engine};
-use testcontainers::core::{AccessMode, Mount, WaitFor};
+use testcontainers::core::{AccessMode, Mount};
 use testcontainers::runners::AsyncRunner;
 use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
 
@@ -57,10 +59,7 @@ pub(crate) async fn python(
     folders: &[(&Path, &str)],
     variables: &[(&str, &str)],
 ) -> (i64, String) {
-    let base = image(engine).await.with_wait_for(WaitFor::exit(
-        testcontainers::core::wait::ExitWaitStrategy::new(),
-    ));
-    let mut request = base.with_cmd(arguments.iter().copied());
+    let mut request = image(engine).await.with_cmd(arguments.iter().copied());
     for (from, to) in folders {
         request = request.with_mount(
             Mount::bind_mount(from.display().to_string(), *to)
@@ -71,9 +70,20 @@ pub(crate) async fn python(
         request = request.with_env_var(*name, *value);
     }
     let container = offline(request).start().await.unwrap();
+    // Not by inspection: podman has states that bollard's types do not know.
+    let code = match engine
+        .client
+        .wait_container(container.id(), None)
+        .next()
+        .await
+        .unwrap()
+    {
+        Ok(ended) => ended.status_code,
+        Err(Error::DockerContainerWaitError { code, .. }) => code,
+        Err(error) => panic!("the engine waits for the container: {error}"),
+    };
     let stdout = container.stdout_to_vec().await.unwrap();
     let stderr = container.stderr_to_vec().await.unwrap();
-    let code = container.exit_code().await.unwrap().unwrap_or(-1);
     (
         code,
         format!(

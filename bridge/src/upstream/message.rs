@@ -262,7 +262,7 @@ mod tests {
     fn read(text: &str) -> Vec<Incoming> {
         let mut messages = Vec::new();
         Incoming::read(serde_json::from_str(text).unwrap(), &mut |message| {
-            messages.push(message)
+            messages.push(message);
         });
         messages
     }

@@ -3,7 +3,7 @@ import errno
 import json
 import os
 
-PLACES = ("/tmp", "/workspace", "/projects")
+PLACES = ("/tmp", "/workspace", "/projects", "/dev/shm")
 
 writable = []
 for folder, folders, _ in os.walk("/", followlinks=False):

@@ -15,7 +15,7 @@ for folder, folders, files in os.walk("/"):
             continue
         seen.add((facts.st_dev, facts.st_ino))
         total += facts.st_size
-        if name.endswith(".py") and name != "entry.py":
+        if name.endswith(".py") and name != "entry.py" and not os.path.islink(path):
             compiled = os.path.join(folder, "__pycache__", name.removesuffix(".py") + ".cpython-314.pyc")
             if not os.path.exists(compiled):
                 not_compiled.append(path)

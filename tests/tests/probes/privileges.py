@@ -26,7 +26,8 @@ for folder, folders, files in os.walk("/", followlinks=False):
         if mode.st_mode & 0o111:
             with open(path, "rb") as file:
                 magic = file.read(20)
-            is_program = magic[:2] == b"#!" or (magic[:4] == b"\x7fELF" and "/lib" not in path)
+            is_module = path.startswith("/usr/lib/python3.14/") and path.endswith(".py")
+            is_program = (magic[:2] == b"#!" and not is_module) or (magic[:4] == b"\x7fELF" and "/lib" not in path)
             if is_program:
                 programs.append(path)
 

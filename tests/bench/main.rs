@@ -1,0 +1,143 @@
+//! Speed and size beside their floor, in one run: medians of interleaved rounds, so that a busy machine slows both sides alike.
+//!
+//! `bridge-bench [--json] [--quick]`, run by `make bench` with the engines of the suite and the release build of the bridge.
+#![expect(clippy::print_stdout, reason = "a table is what it is for")]
+
+mod floor;
+mod measure;
+mod report;
+
+use integration_tests::{EngineUnderTest, Kind};
+use report::{Report, Target};
+
+fn main() {
+    let has = |flag: &str| std::env::args().any(|argument| argument == flag);
+    let scale = if has("--quick") { 5 } else { 1 };
+    let mut report = Report::default();
+
+    let binary = integration_tests::bridge::binary();
+    let size = std::fs::metadata(&binary).map_or(0, |facts| facts.len());
+    report.add(
+        "bridge binary",
+        "MB",
+        megabytes(size),
+        None,
+        Target::Most(15.0),
+    );
+    report.add(
+        "guest image unpacked",
+        "MB",
+        measure::unpacked_megabytes(&integration_tests::engine::image_archive()),
+        None,
+        Target::Most(48.0),
+    );
+    report.add(
+        "initialize, no engine running",
+        "ms",
+        measure::initialize(30 / scale),
+        None,
+        Target::Most(20.0),
+    );
+
+    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
+        let Some(engine) = EngineUnderTest::shared(kind) else {
+            continue;
+        };
+        engine.ensure_image();
+        engine_part(&mut report, &engine, scale);
+    }
+    if has("--json") {
+        println!("{}", report.json());
+    } else {
+        println!("{}", report.table());
+    }
+}
+
+fn engine_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
+    let name = |what: &str| format!("{}: {what}", engine.kind.name());
+    let cold = measure::cold(engine, 21 / scale + 1);
+    report.add(
+        &name("cold run -c 'print(1)', to its output"),
+        "ms",
+        cold.bridge_output,
+        Some(cold.floor_output),
+        Target::Times(1.5),
+    );
+    report.add(
+        &name("cold run -c 'print(1)', to its end"),
+        "ms",
+        cold.bridge_end,
+        Some(cold.floor_end),
+        Target::Times(1.5),
+    );
+    report.add(
+        &name("same, by the engine's API, locked image"),
+        "ms",
+        cold.image_output,
+        Some(cold.floor_output),
+        Target::None,
+    );
+
+    let guest = measure::guest(engine, 2000 / scale);
+    report.add(
+        &name("guest ready after process start"),
+        "ms",
+        guest.ready,
+        None,
+        Target::Most(40.0),
+    );
+    report.add(
+        &name("frame round trip p50, raw echo beside it"),
+        "ms",
+        guest.frame.p50,
+        Some(guest.echo.p50),
+        Target::Times(2.0),
+    );
+    report.add(
+        &name("frame round trip p99"),
+        "ms",
+        guest.frame.p99,
+        Some(guest.echo.p99),
+        Target::None,
+    );
+
+    let warm = measure::warm(engine, 1000 / scale);
+    report.add(
+        &name("warm no-op run_python p50"),
+        "ms",
+        warm.p50,
+        Some(guest.echo.p50),
+        Target::Most(1.0),
+    );
+    report.add(
+        &name("warm no-op run_python p99"),
+        "ms",
+        warm.p99,
+        Some(guest.echo.p99),
+        Target::Most(4.0),
+    );
+
+    let gigabytes = if scale > 1 { 1 } else { 10 };
+    let flood = measure::flood(engine, gigabytes);
+    report.add(
+        &name(&format!(
+            "bridge memory while a guest prints {gigabytes} GB"
+        )),
+        "MB",
+        flood.peak_megabytes,
+        None,
+        Target::Less(64.0),
+    );
+    report.add(
+        &name("time for that"),
+        "s",
+        flood.seconds,
+        None,
+        Target::None,
+    );
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs the benchmarks with release builds, on the engines that `engines/with.sh` has started.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+images=${TEST_IMAGE_DIR:-tests/.cache/image}
+mkdir -p "$TEST_ENGINES_FOLDER/files"
+chmod 755 "$TEST_ENGINES_FOLDER/files"
+cp target/release/mcp-code-bridge "$TEST_ENGINES_FOLDER/files/"
+install -m 644 "$(head -n 1 "$images/built")" "$TEST_ENGINES_FOLDER/files/guest.tar"
+export TEST_BRIDGE=$TEST_ENGINES_FOLDER/files/mcp-code-bridge TEST_IMAGE_ARCHIVE=$TEST_ENGINES_FOLDER/files/guest.tar
+exec target/release/bridge-bench "$@"
