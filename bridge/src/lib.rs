@@ -4,6 +4,7 @@
 //! Data flows one way: `server -> session -> guest -> ...`; a module uses only those below it, and [`settings`].
 //! ARCHITECTURE.md has the map.
 
+pub mod broker;
 pub mod catalog;
 pub mod cli;
 pub mod doctor;

@@ -38,7 +38,7 @@ pub use error::Error;
 pub use handshake::Peer;
 pub use http::oauth;
 pub use interact::{Event, Interact, Nobody, Question, QuestionKind, Reply};
-pub use list::{Tool, ToolList};
+pub use list::ToolList;
 pub use message::RpcError;
 pub use program::Missing;
 pub use redact::{REDACTED, Redactor};

@@ -1,6 +1,7 @@
 //! Servers as the bridge runs them, against the stub server and its misbehaviour.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod broker;
 mod calls;
 mod http;
 mod life;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mcp_code_bridge::catalog::{Catalog, Definition, Places, Platform};
+use mcp_code_bridge::catalog::{Catalog, Definition, Places, Platform, Watcher};
 use mcp_code_bridge::upstream::{
     CallContext, Error, Event, Interact, Options, Question, Reply, Upstreams,
 };
@@ -18,7 +18,8 @@ pub(crate) const STUB: &str = env!("CARGO_BIN_EXE_stub-server");
 
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
-    pub(crate) upstreams: Upstreams,
+    pub(crate) upstreams: Arc<Upstreams>,
+    places: Places,
     catalog: Catalog,
 }
 
@@ -48,7 +49,7 @@ impl World {
         let file = folder.path().join("servers.json");
         std::fs::write(&file, json!({"mcpServers": entries}).to_string()).unwrap();
         let nowhere = folder.path().join("nowhere");
-        let catalog = Catalog::load(Places {
+        let places = Places {
             home: nowhere.clone(),
             cwd: nowhere.clone(),
             state_dir: nowhere.clone(),
@@ -58,11 +59,13 @@ impl World {
             executable: None,
             platform: Platform::Linux,
             environment: options.environment.clone(),
-        });
+        };
+        let catalog = Catalog::load(places.clone());
         assert_eq!(catalog.problems(), []);
         Self {
             folder,
-            upstreams: Upstreams::new(options),
+            upstreams: Arc::new(Upstreams::new(options)),
+            places,
             catalog,
         }
     }
@@ -74,6 +77,11 @@ impl World {
             environment: BTreeMap::from([path, hush]),
             ..Options::default()
         }
+    }
+
+    /// The definitions, looked at again when their file changes.
+    pub(crate) fn watcher(&self) -> Arc<Watcher> {
+        Arc::new(Watcher::new(self.places.clone()))
     }
 
     pub(crate) fn definition(&self, name: &str) -> &Arc<Definition> {
@@ -126,7 +134,8 @@ pub(crate) fn record(path: &Path) -> Vec<Value> {
 
 /// Waits until the record has a line that `wanted` recognises. The file is all there is to see of the other process.
 pub(crate) async fn recorded(path: &Path, wanted: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..2000 {
+    let patience = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < patience {
         if let Some(found) = record(path).into_iter().find(&wanted) {
             return found;
         }

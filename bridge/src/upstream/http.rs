@@ -3,6 +3,7 @@
 //! rmcp looks after sessions (a lost one is made anew, once), event streams that break off, and the headers of both
 //! protocol eras. Requests are independent of each other: one that fails leaves the connection as it is.
 
+mod body;
 mod exact;
 pub mod oauth;
 

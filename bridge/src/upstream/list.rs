@@ -8,28 +8,12 @@ use serde_json::{Map, Value};
 
 use super::connection::{Connection, Failure, RequestContext};
 use super::message::{code, start_of};
+use crate::catalog::Tool;
 
 /// More pages are not asked for.
 const MOST_PAGES: usize = 512;
 /// More entries are not kept.
 const MOST_ENTRIES: usize = 20_000;
-
-/// A tool as its server describes it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
-    /// Its name on the wire.
-    pub name: String,
-    /// Its name for people.
-    pub title: Option<String>,
-    /// What it does.
-    pub description: Option<String>,
-    /// JSON Schema of its arguments, as sent.
-    pub input_schema: Value,
-    /// JSON Schema of its structured result, as sent.
-    pub output_schema: Option<Value>,
-    /// Hints such as `readOnlyHint`, as sent.
-    pub annotations: Option<Value>,
-}
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -118,7 +102,6 @@ fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
         description: text(tool.shift_remove("description")),
         input_schema,
         output_schema: tool.shift_remove("outputSchema").filter(Value::is_object),
-        annotations: tool.shift_remove("annotations").filter(Value::is_object),
     })
 }
 

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::super::{block_on, exit, signals, terminal};
 use super::print;
-use crate::catalog::{Catalog, Definition, Outcome, Tool, ToolBook, report};
+use crate::catalog::{Catalog, Definition, Outcome, ToolBook, report};
 use crate::settings::parse_duration;
-use crate::upstream::{self, CallContext, Options, ToolList, Upstreams};
+use crate::upstream::{CallContext, Options, ToolList, Upstreams};
 
 /// Servers started at once.
 const PARALLEL: usize = 8;
@@ -120,7 +120,7 @@ impl Check {
                     let started = Instant::now();
                     let result = upstreams.tools(&definition, &context).await;
                     if let Ok(list) = &result {
-                        book.learn(&definition, list.tools.iter().map(known).collect());
+                        book.learn(&definition, list.tools.clone());
                     }
                     Checked {
                         name: definition.name.0.clone(),
@@ -137,17 +137,6 @@ impl Check {
         received
             .exit_code()
             .map_or(Ok(checked), |code| Err(code.into()))
-    }
-}
-
-/// A tool as the catalog keeps it.
-fn known(tool: &upstream::Tool) -> Tool {
-    Tool {
-        name: tool.name.clone(),
-        title: tool.title.clone(),
-        description: tool.description.clone(),
-        input_schema: tool.input_schema.clone(),
-        output_schema: tool.output_schema.clone(),
     }
 }
 

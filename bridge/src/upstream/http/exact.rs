@@ -23,7 +23,8 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 
-use super::Object;
+use super::body::{bounded_events, read};
+use super::{Error, Object};
 use crate::upstream::message::{Outgoing, start_of};
 
 const EVENTS: &str = "text/event-stream";
@@ -32,8 +33,6 @@ const JSON: &str = "application/json";
 const RAW: &str = "io.mcp-code-bridge/raw";
 /// Enough of an error page to recognise it by.
 const ERROR_BYTES: usize = 64 * 1024;
-
-type Error = StreamableHttpError<reqwest::Error>;
 
 /// The client. Clones share their connections.
 #[derive(Clone)]
@@ -368,55 +367,6 @@ fn unexpected(status: StatusCode, kind: &str, body: &[u8]) -> Error {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(what))
 }
 
-/// The body; over the limit an error where it has to be whole, else its beginning.
-async fn read(response: reqwest::Response, limit: usize, whole: bool) -> Result<Vec<u8>, Error> {
-    let mut body = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk?;
-        let room = limit - body.len();
-        if chunk.len() > room {
-            if whole {
-                return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
-            }
-            body.extend_from_slice(&chunk[..room]);
-            break;
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
-}
-
-/// Ends the stream with an error where one event grows too large: events end with an empty line.
-fn bounded_events(
-    response: reqwest::Response,
-    limit: usize,
-) -> impl Stream<Item = Result<bytes::Bytes, std::io::Error>> {
-    let mut size = 0_usize;
-    let mut line_is_empty = true;
-    response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
-        for line in chunk.split_inclusive(|&byte| byte == b'\n') {
-            size += line.len();
-            let blank = line.trim_ascii().is_empty();
-            if line_is_empty && blank && line.ends_with(b"\n") {
-                size = 0;
-            }
-            line_is_empty = if line.ends_with(b"\n") {
-                true
-            } else {
-                line_is_empty && blank
-            };
-        }
-        if size > limit {
-            return Err(std::io::Error::other(format!(
-                "an event is larger than {limit} bytes"
-            )));
-        }
-        Ok(chunk)
-    })
-}
-
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers
         .get(name)
@@ -435,9 +385,9 @@ mod tests {
         for text in [
             r#"{"content":[{"text":"a","x-own":1,"type":"text","annotations":{"priority":0.1}}],"n":123456789012345678901234567890123456789012345}"#,
             r#"{"contents":[],"messages":[]}"#,
-            r#"{}"#,
+            "{}",
             r#"{"tools":5,"resultType":"complete"}"#,
-            r#"null"#,
+            "null",
             r#""text""#,
         ] {
             let message = json!({"jsonrpc": "2.0", "id": 1, "result": serde_json::from_str::<Value>(text).unwrap()});

@@ -1,0 +1,430 @@
+//! The requests of a guest, as the broker checks and answers them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_code_bridge::broker::{
+    Broker, Kind, Limits, Loaded, Refusal, Response, Run, RunContext, Scope,
+};
+use mcp_code_bridge::catalog::ToolBook;
+use mcp_code_bridge::upstream::Nobody;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{World, record, recorded, soon, stub, tool};
+
+/// A world with a broker and a session.
+struct Session {
+    world: World,
+    scope: Arc<Scope>,
+}
+
+impl Session {
+    fn new(entries: &Value) -> Self {
+        Self::with(entries, Limits::default())
+    }
+
+    fn with(entries: &Value, limits: Limits) -> Self {
+        let world = World::with(entries, World::options());
+        let book = Arc::new(ToolBook::new(None));
+        let broker = Broker::new(world.watcher(), Arc::clone(&world.upstreams), book, limits);
+        Self {
+            scope: broker.scope(),
+            world,
+        }
+    }
+
+    async fn load(&self, servers: &[&str]) -> Result<Loaded, Refusal> {
+        let servers: Vec<String> = servers.iter().map(|name| (*name).to_owned()).collect();
+        self.scope.load(&servers, &soon()).await
+    }
+
+    fn run(&self) -> (Run, UnboundedReceiver<Response>) {
+        let context = RunContext {
+            deadline: soon().deadline,
+            cancel: CancellationToken::new(),
+            interact: Arc::new(Nobody),
+        };
+        self.scope.run(context)
+    }
+
+    /// One request in a run of its own.
+    async fn ask(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+        let (run, mut responses) = self.run();
+        run.request(1, method, params);
+        responses.recv().await.unwrap().result
+    }
+
+    async fn call(&self, server: &str, tool: &str, arguments: Value) -> Result<Value, Refusal> {
+        self.ask(
+            "call_tool",
+            json!({"server": server, "tool": tool, "arguments": arguments}),
+        )
+        .await
+    }
+
+    async fn refused(&self, method: &str, params: Value) -> (Kind, String) {
+        let refusal = self.ask(method, params).await.unwrap_err();
+        (refusal.kind, refusal.message)
+    }
+}
+
+fn github() -> Value {
+    stub(
+        &json!({"tools": [tool("create-issue"), tool("list")], "calls": {"create-issue": [["echo"]]}}),
+    )
+}
+
+#[tokio::test]
+async fn only_loaded_servers_are_reached_however_they_are_spelled() {
+    let jira = stub(&json!({"tools": [tool("list")]}));
+    let session = Session::new(&json!({"github": github(), "Ji-ra": jira}));
+    let loaded = session.load(&["github"]).await.unwrap();
+    assert_eq!(loaded.known, ["Ji-ra"]);
+    session
+        .call("github", "create-issue", json!({}))
+        .await
+        .unwrap();
+    let not_loaded = "mcp_ji_ra: server \"Ji-ra\" is known but not loaded; call run_python with servers=[\"Ji-ra\"]";
+    for name in ["Ji-ra", "ji_ra"] {
+        for (method, params) in [
+            ("call_tool", json!({"server": name, "tool": "list"})),
+            ("list_tools", json!({"server": name})),
+            ("list_resources", json!({"server": name})),
+            (
+                "read_resource",
+                json!({"server": name, "uri": "file:///etc/passwd"}),
+            ),
+            ("list_prompts", json!({"server": name})),
+            ("get_prompt", json!({"server": name, "name": "p"})),
+            ("query_tool_docs", json!({"server": name})),
+        ] {
+            assert_eq!(
+                session.refused(method, params).await,
+                (Kind::Name, not_loaded.to_owned()),
+                "{method}"
+            );
+        }
+    }
+    let (kind, message) = session
+        .refused("call_tool", json!({"server": "githup", "tool": "list"}))
+        .await;
+    assert_eq!(kind, Kind::Name);
+    assert_eq!(
+        message,
+        "no server \"githup\"; known: Ji-ra, github (did you mean github?)"
+    );
+    assert_eq!(
+        session.load(&["githup"]).await.unwrap_err().message,
+        message
+    );
+
+    // Allowed for later calls too, until a reset.
+    session.load(&["Ji-ra"]).await.unwrap();
+    session.call("ji_ra", "list", json!({})).await.unwrap();
+    session.call("github", "list", json!({})).await.unwrap();
+    assert_eq!(
+        session.ask("list_servers", json!({})).await.unwrap(),
+        json!(["Ji-ra", "github"])
+    );
+    session.scope.reset();
+    session.call("github", "list", json!({})).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_come_up_costs_only_itself() {
+    let broken = stub(&json!({"greeting": [{"stderr": "JIRA_TOKEN is not set\n"}, {"exit": 1}]}));
+    let session = Session::new(&json!({"github": github(), "jira": broken}));
+    let loaded = session.load(&["github", "jira"]).await.unwrap();
+    let cards: Vec<String> = loaded
+        .install
+        .iter()
+        .map(|card| card.definition.name.0.clone())
+        .collect();
+    assert_eq!(cards, ["github"]);
+    let [(name, refusal)] = &loaded.failed[..] else {
+        panic!("{:?}", loaded.failed)
+    };
+    assert_eq!(name.0, "jira");
+    assert!(
+        refusal
+            .message
+            .starts_with("server \"jira\" did not start: exited with code 1 after "),
+        "{refusal:?}"
+    );
+    assert!(
+        refusal.message.ends_with("; stderr: JIRA_TOKEN is not set"),
+        "{refusal:?}"
+    );
+    session.call("github", "list", json!({})).await.unwrap();
+    let known = session.ask("discovered_servers", json!({})).await.unwrap();
+    assert_eq!(known[0]["status"], "running");
+    assert_eq!(known[1]["status"], "failed");
+    assert!(
+        known[1]["problem"]
+            .as_str()
+            .unwrap()
+            .contains("JIRA_TOKEN is not set"),
+        "{known}"
+    );
+}
+
+#[tokio::test]
+async fn a_guest_is_given_what_is_new_only() {
+    let change = json!([
+        {"tools": [tool("t2")]},
+        {"notify": ["notifications/tools/list_changed", {}]},
+        "echo",
+    ]);
+    let changing =
+        stub(&json!({"tools": [tool("t1"), tool("change")], "calls": {"change": [change]}}));
+    let session = Session::new(&json!({"a": changing, "b": github()}));
+    let names = |loaded: &Loaded| {
+        loaded
+            .install
+            .iter()
+            .map(|card| card.definition.name.0.clone())
+            .collect::<Vec<_>>()
+    };
+    let first = session.load(&["a", "b"]).await.unwrap();
+    assert_eq!(names(&first), ["a", "b"]);
+    assert_eq!(
+        first.install[1].to_json(),
+        json!({"name": "b", "alias": "b", "tools": [
+            {"name": "create-issue", "alias": "create_issue", "input_schema": {"type": "object"}},
+            {"name": "list", "alias": "list", "input_schema": {"type": "object"}},
+        ]})
+    );
+    assert!(session.load(&[]).await.unwrap().install.is_empty());
+    session.call("a", "change", json!({})).await.unwrap();
+    let (kind, message) = session
+        .refused("call_tool", json!({"server": "a", "tool": "t1"}))
+        .await;
+    assert_eq!(
+        (kind, message.as_str()),
+        (Kind::Name, "server \"a\" no longer offers a tool \"t1\"")
+    );
+    assert_eq!(names(&session.load(&[]).await.unwrap()), ["a"]);
+    session.scope.forget_installed();
+    assert_eq!(names(&session.load(&[]).await.unwrap()), ["a", "b"]);
+}
+
+#[tokio::test]
+async fn tools_are_called_by_either_name_and_unknown_ones_are_not_called() {
+    let session = Session::new(&json!({"github": github()}));
+    session.load(&["github"]).await.unwrap();
+    for name in ["create-issue", "create_issue"] {
+        let result = session.call("github", name, json!({"a": 1})).await.unwrap();
+        assert_eq!(result["structuredContent"], json!({"a": 1}));
+    }
+    let refusal = session
+        .call("github", "create_isue", json!({}))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        refusal.message,
+        "server \"github\" has no tool \"create_isue\" (did you mean create-issue?)"
+    );
+    assert_eq!(refusal.server.as_deref(), Some("github"));
+}
+
+#[tokio::test]
+async fn secrets_of_any_server_are_taken_out_of_results() {
+    let mut entry = stub(&json!({"tools": [tool("t")], "calls": {"t": [[
+        {"result": {"content": [{"type": "text", "text": "token $env:MYTHING"}], "isError": true}},
+    ]]}}));
+    entry["env"] = json!({"MYTHING": "ghp_0123456789abcdef"});
+    let session = Session::new(&json!({"s": entry}));
+    session.load(&["s"]).await.unwrap();
+    let result = session.call("s", "t", json!({})).await.unwrap();
+    assert_eq!(result["content"][0]["text"], "token [redacted]");
+}
+
+#[tokio::test]
+async fn a_run_is_answered_counted_cancelled_and_summed_up() {
+    let world = World::new(&[]);
+    let file = world.path("record");
+    let scenario = json!({
+        "record": file,
+        "tools": [tool("quick"), tool("long")],
+        "calls": {"long": [["until_cancelled"]]},
+    });
+    let limits = Limits {
+        parallel: 3,
+        ..Limits::default()
+    };
+    let session = Session::with(&json!({"s": stub(&scenario)}), limits);
+    session.load(&["s"]).await.unwrap();
+    let (run, mut responses) = session.run();
+    let call = |tool: &str, number: u64| json!({"server": "s", "tool": tool, "arguments": {"number": number}});
+    for number in 0..100 {
+        run.request(number, "call_tool", call("quick", number));
+    }
+    for _ in 0..100 {
+        let response = responses.recv().await.unwrap();
+        assert_eq!(
+            response.result.unwrap()["structuredContent"],
+            json!({"number": response.call})
+        );
+    }
+    // One is cancelled by the guest.
+    run.request(100, "call_tool", call("long", 0));
+    recorded(&file, |line| line["params"]["name"] == "long").await;
+    run.cancel(100);
+    let refusal = responses.recv().await.unwrap().result.unwrap_err();
+    assert_eq!(*refusal.details, json!({"reason": "cancelled"}));
+    recorded(&file, |line| line.get("cancelled").is_some()).await;
+    // Three are under way at the end, two wait for their turn, and a number that is taken is not a new call.
+    for number in 101..106 {
+        run.request(number, "call_tool", call("long", number));
+    }
+    run.request(101, "call_tool", call("quick", 0));
+    let under_way = || {
+        record(&file)
+            .iter()
+            .filter(|line| line["params"]["name"] == "long")
+            .count()
+    };
+    recorded(&file, |_| under_way() == 4).await;
+    let summary = run.end();
+    assert_eq!(
+        summary.to_string(),
+        "tool calls: 101 done, 3 cancelled (s.long, s.long, s.long), 2 not started"
+    );
+    recorded(&file, |_| {
+        record(&file)
+            .iter()
+            .filter(|line| line.get("cancelled").is_some())
+            .count()
+            == 4
+    })
+    .await;
+    run.request(200, "call_tool", call("quick", 0));
+    assert_eq!(run.end().to_string(), "tool calls: 101 done");
+}
+
+#[tokio::test]
+async fn calls_have_a_limit_and_so_do_answers_that_nobody_reads() {
+    let scenario = json!({"tools": [tool("t")]});
+    let limits = Limits {
+        calls: 3,
+        pending: 10,
+        parallel: 2,
+    };
+    let session = Session::with(&json!({"s": stub(&scenario)}), limits);
+    session.load(&["s"]).await.unwrap();
+    let (run, mut responses) = session.run();
+    for number in 0..4 {
+        run.request(number, "call_tool", json!({"server": "s", "tool": "t"}));
+    }
+    let mut results = BTreeMap::new();
+    for _ in 0..4 {
+        let response = responses.recv().await.unwrap();
+        results.insert(response.call, response.result);
+    }
+    let refused: Vec<&Refusal> = results
+        .values()
+        .filter_map(|result| result.as_ref().err())
+        .collect();
+    let [refusal] = refused[..] else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(refusal.kind, Kind::Permission);
+    assert_eq!(
+        refusal.message,
+        "this run has made 3 tool calls, the most that one run may make"
+    );
+    assert_eq!(*refusal.details, json!({"reason": "call_limit"}));
+
+    for number in 10..1000 {
+        run.request(number, "no such request", json!({}));
+    }
+    let mut answers = 0;
+    while responses.try_recv().is_ok() {
+        answers += 1;
+    }
+    assert_eq!(answers, 21);
+}
+
+#[tokio::test]
+async fn tools_are_found_and_described_without_being_loaded_once_they_are_known() {
+    let entries = json!({"github": github(), "never": stub(&json!({}))});
+    let session = Session::new(&entries);
+    session.load(&["github"]).await.unwrap();
+    session.scope.reset();
+    let found = session
+        .ask(
+            "search_tool_docs",
+            json!({"query": "create issue", "limit": 3}),
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        found["results"][0],
+        json!({
+            "server": "github", "serverAlias": "github", "tool": "create-issue", "toolAlias": "create_issue",
+            "signature": "create_issue()", "loaded": false,
+        })
+    );
+    assert_eq!(found["notStarted"], json!(["never"]));
+    let docs = session
+        .ask(
+            "query_tool_docs",
+            json!({"server": "github", "tool": "list", "detail": "full"}),
+        )
+        .await
+        .unwrap();
+    assert_eq!(docs[0]["inputSchema"], json!({"type": "object"}));
+    let described = session
+        .ask("describe_server", json!({"server": "github"}))
+        .await
+        .unwrap();
+    assert_eq!(described["loaded"], false);
+    assert_eq!(described["tools"].as_array().unwrap().len(), 2);
+    let (kind, message) = session
+        .refused(
+            "query_tool_docs",
+            json!({"server": "github", "detail": "all"}),
+        )
+        .await;
+    assert_eq!(
+        (kind, message.as_str()),
+        (
+            Kind::Type,
+            "detail must be \"summary\" or \"full\", not \"all\""
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
+    let session = Session::new(
+        &json!({"good": github(), "hangs": stub(&json!({"greeting": ["until_cancelled"]}))}),
+    );
+    let mut context = soon();
+    context.deadline = Some(tokio::time::Instant::now() + Duration::from_millis(100));
+    let loaded = session
+        .scope
+        .load(&["hangs".to_owned()], &context)
+        .await
+        .unwrap();
+    assert_eq!(loaded.failed[0].1.kind, Kind::Timeout);
+    assert!(
+        loaded.failed[0]
+            .1
+            .message
+            .contains("is still starting after"),
+        "{loaded:?}"
+    );
+    let other = session.world.upstreams.status(&"hangs".into());
+    assert!(
+        matches!(other, mcp_code_bridge::upstream::Status::Starting(_)),
+        "{other:?}"
+    );
+    session.scope.reset();
+    session.load(&["good"]).await.unwrap();
+    session.call("good", "list", json!({})).await.unwrap();
+    session.world.upstreams.shutdown().await;
+}
