@@ -26,9 +26,10 @@ setup-vm: ## install what the virtual machine needs
 build: setup ## debug build
 	@cargo build --workspace
 
-release: ## release build
+release: ## release build; the bridge may have 15 MB
 	@tests/setup/rust.sh
 	@cargo build --workspace --release
+	@size=$$(stat -c %s target/release/mcp-code-bridge); echo "release: mcp-code-bridge has $$size bytes"; [ "$$size" -le 15000000 ]
 
 image: build ## build the guest image from its lock, and compare it with the committed digest
 	@tests/setup/image.sh $(OUT)

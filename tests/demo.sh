@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 images=$1
 python=$(tests/setup/python.sh)
-export MCP_BRIDGE_IMAGE_ARCHIVE MCP_BRIDGE_IMAGE_LOCK
+export MCP_BRIDGE_IMAGE_ARCHIVE MCP_BRIDGE_IMAGE_LOCK MCP_BRIDGE_LOG_LEVEL=${MCP_BRIDGE_LOG_LEVEL:-warn}
 MCP_BRIDGE_IMAGE_ARCHIVE=$(realpath "$(head -n 1 "$images/built")")
 [ ! -e "$images/lock" ] || MCP_BRIDGE_IMAGE_LOCK=$(cat "$images/lock")
 bridge=target/debug/mcp-code-bridge

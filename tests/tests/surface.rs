@@ -196,7 +196,7 @@ fn runs_the_first_cell(engine: &EngineUnderTest) {
     engine.assert_nothing_left_of(pid);
 }
 
-fn serves_the_official_python_client(engine: &EngineUnderTest) {
+fn heavy_official_python_client(engine: &EngineUnderTest) {
     for mode in ["auto", "legacy"] {
         let python = std::env::var("TEST_PYTHON").unwrap_or_else(|_| {
             concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/venv/bin/python").to_owned()
@@ -231,4 +231,4 @@ fn serves_the_official_python_client(engine: &EngineUnderTest) {
     }
 }
 
-each_engine!(runs_the_first_cell, serves_the_official_python_client);
+each_engine!(runs_the_first_cell, heavy_official_python_client);
