@@ -7,9 +7,9 @@ mod decoder;
 mod frame;
 mod link;
 
-pub use decoder::{FRAME_LIMIT, LineDecoder};
+pub use decoder::{FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT};
 pub use frame::{
-    Done, DoneError, DoneStatus, ExecuteLimits, FromGuest, Ready, StreamKind, ToGuest,
+    Done, DoneError, DoneStatus, ExecuteLimits, FailedServer, FromGuest, Ready, StreamKind, ToGuest,
 };
 pub use link::{Event, Link};
 

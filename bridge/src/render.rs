@@ -46,6 +46,8 @@ pub struct Payload {
     pub state: Option<&'static str>,
     /// Said before all else.
     pub note: Option<String>,
+    /// What became of tool calls, where that is news.
+    pub calls: Option<String>,
 }
 
 impl Payload {
@@ -67,7 +69,7 @@ impl Payload {
             status: status(outcome.status),
             summary,
             exit_code: outcome.exit_code,
-            servers: Vec::new(),
+            servers: outcome.servers,
             stdout,
             stderr,
             dropped: (stdout_dropped, stderr_dropped),
@@ -80,6 +82,7 @@ impl Payload {
             session: named.then_some(outcome.session),
             state: (lost || !success).then_some(if lost { "lost" } else { "kept" }),
             note: outcome.note,
+            calls: outcome.calls,
         }
     }
 
@@ -148,6 +151,10 @@ impl Payload {
         if let Some(seconds) = self.timeout_seconds {
             put("timeoutSeconds", seconds.into());
         }
+        let calls = self
+            .calls
+            .map(|calls| calls.trim_start_matches("tool calls: ").to_owned());
+        put_text(&mut put, "toolCalls", calls);
         put_text(&mut put, "session", self.session);
         put_text(&mut put, "state", self.state.map(str::to_owned));
         Value::Object(fields)

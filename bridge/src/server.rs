@@ -272,12 +272,14 @@ pub fn request(
     code: String,
     session: Option<String>,
     timeout: Option<Duration>,
+    servers: Vec<String>,
     face: &Face,
     cancel: CancellationToken,
 ) -> Result<RunRequest, String> {
     let mut given = rmcp::model::JsonObject::new();
     given.insert("code".to_owned(), code.into());
     given.insert("session".to_owned(), session.into());
+    given.insert("servers".to_owned(), servers.into());
     let whole = |timeout: Duration| timeout.subsec_nanos() == 0;
     let timeout = timeout.map_or(Value::Null, |timeout| {
         if whole(timeout) {

@@ -3,12 +3,15 @@
 //! [`Sessions`] is the door; behind it each session is one task that owns at most one guest and serves one call at a time.
 //! What a guest does is never trusted: it can end its own run and itself, and nothing else.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Attached, Exit};
+use crate::upstream::{Interact, Nobody};
 
 mod actor;
 mod answer;
@@ -19,6 +22,7 @@ pub mod launch;
 mod name;
 mod queue;
 mod registry;
+mod servers;
 mod start;
 
 pub use registry::Sessions;
@@ -76,8 +80,29 @@ pub struct RunRequest {
     pub timeout: Duration,
     /// Start the session afresh first.
     pub reset: bool,
+    /// MCP servers that the session may use from now on.
+    pub servers: Vec<String>,
+    /// Who answers questions of servers.
+    pub client: Client,
     /// Fires when the client gives up.
     pub cancel: CancellationToken,
+}
+
+/// The client behind a call, as far as a server can reach it.
+#[derive(Clone)]
+pub struct Client(pub Arc<dyn Interact>);
+
+impl Default for Client {
+    /// Nobody can be asked.
+    fn default() -> Self {
+        Self(Arc::new(Nobody))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Client")
+    }
 }
 
 /// How a run ended.
@@ -143,6 +168,10 @@ pub struct RunOutcome {
     pub state: State,
     /// Said once after a loss: `fresh session (the previous one was killed after a time limit)`.
     pub note: Option<String>,
+    /// Servers that the session has loaded.
+    pub servers: Vec<String>,
+    /// What became of tool calls, where that is news: `tool calls: 2 done, 1 cancelled (github.search_issues)`.
+    pub calls: Option<String>,
     /// The limit that applied.
     pub timeout: Duration,
 }
@@ -179,6 +208,9 @@ pub enum Error {
         /// Those that exist.
         names: Vec<String>,
     },
+    /// A server was asked for that cannot be loaded; the message names those that can.
+    #[error("{0}")]
+    Servers(String),
     /// The source does not fit into one frame.
     #[error("the code is too large: at most {} MiB can be sent at once", limit >> 20)]
     CodeTooLarge {

@@ -170,7 +170,7 @@ def test_rubbish_on_the_private_channel_is_no_hang(guest: Guest) -> None:
         b'{"type":"execute","id":1,"code":"\n"}\n',
         b"[" * 100_000 + b"\n",
         b'{"type":' + b"9" * 10_000 + b"}\n",
-        b"x" * ((16 << 20) + 65536),
+        b"x" * ((32 << 20) + (128 << 10)),
     ],
     ids=lambda line: repr(line[:30]),
 )

@@ -426,7 +426,7 @@ SEARCH = [
 
 @pytest.mark.parametrize("form", ["list", "object"])
 def test_search_prints_json(host: Host, form: str) -> None:
-    host.handlers["search_tool_docs"] = lambda params: SEARCH if form == "list" else {"docs": SEARCH, "not_started": ["slow"]}
+    host.handlers["search_tool_docs"] = lambda params: SEARCH if form == "list" else {"results": SEARCH, "notStarted": ["slow"]}
     outcome = host.check("docs = await search_tool_docs('open issue')\nprint(docs)", [server("github", ISSUE)])
     lines = outcome.stdout.decode().splitlines()
     assert lines[:2] == [

@@ -9,9 +9,9 @@ if [ -n "${TEST_ENGINES_FOLDER:-}" ]; then
   # Where the rootless engine's user can read them, whoever owns the clone.
   mkdir -p "$TEST_ENGINES_FOLDER/files"
   chmod 755 "$TEST_ENGINES_FOLDER/files"
-  cp target/debug/mcp-code-bridge target/debug/guest-image "$TEST_ENGINES_FOLDER/files/"
+  cp target/debug/mcp-code-bridge target/debug/guest-image target/debug/stub-server "$TEST_ENGINES_FOLDER/files/"
   install -m 644 "$(head -n 1 "$images/built")" "$TEST_ENGINES_FOLDER/files/guest.tar"
-  export TEST_BRIDGE=$TEST_ENGINES_FOLDER/files/mcp-code-bridge TEST_IMAGE_ARCHIVE=$TEST_ENGINES_FOLDER/files/guest.tar
+  export TEST_BRIDGE=$TEST_ENGINES_FOLDER/files/mcp-code-bridge TEST_STUB=$TEST_ENGINES_FOLDER/files/stub-server TEST_IMAGE_ARCHIVE=$TEST_ENGINES_FOLDER/files/guest.tar
   if [ -e "$images/lock" ]; then
     lock=$(cat "$images/lock")
     install -m 644 "$lock" "$TEST_ENGINES_FOLDER/files/lock.json"

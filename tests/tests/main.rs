@@ -8,6 +8,7 @@ mod failure;
 mod image;
 mod output;
 mod sandbox;
+mod servers;
 mod session;
 mod surface;
 mod world;

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::host;
+use crate::broker::{Broker, Limits};
+use crate::catalog::{ToolBook, Watcher};
 use crate::session::Sessions;
 use crate::session::launch::Launcher;
 use crate::settings::Settings;
+use crate::upstream::Upstreams;
 
 /// For an engine to remove what was started; it is told to at once, waiting only makes sure.
 const CLOSE: Duration = Duration::from_secs(8);
@@ -14,25 +18,38 @@ const CLOSE: Duration = Duration::from_secs(8);
 pub(super) struct Bridge {
     pub(super) launcher: Arc<Launcher>,
     pub(super) sessions: Arc<Sessions>,
+    pub(super) upstreams: Arc<Upstreams>,
 }
 
 impl Bridge {
-    /// Starts nothing: the engine is looked for when code is run.
+    /// Starts nothing: the engine is looked for when code is run, servers start when they are asked for.
     pub(super) fn new(settings: &Settings) -> Self {
         let launcher = match std::env::current_exe() {
             Ok(program) => Launcher::swept_by(settings, program),
             Err(_) => Launcher::new(settings),
         };
         let launcher = Arc::new(launcher);
-        let sessions = Arc::new(Sessions::new(launcher.clone(), settings));
-        Self { launcher, sessions }
+        let places = host::places_or_none(settings);
+        let upstreams = Arc::new(Upstreams::new(host::options(settings, &places)));
+        let broker = Broker::new(
+            Arc::new(Watcher::new(places)),
+            Arc::clone(&upstreams),
+            Arc::new(ToolBook::new(host::cache(settings))),
+            Limits::default(),
+        );
+        let sessions = Arc::new(Sessions::new(launcher.clone(), broker, settings));
+        Self {
+            launcher,
+            sessions,
+            upstreams,
+        }
     }
 
-    /// Ends sessions first, then what runs for them: guests, engine service, machine.
+    /// Ends sessions first, then what runs for them: guests, engine service, machine, and servers.
     pub(super) async fn close(self) {
         let closed = async {
             self.sessions.shutdown().await;
-            self.launcher.close().await;
+            tokio::join!(self.launcher.close(), self.upstreams.shutdown());
         };
         if tokio::time::timeout(CLOSE, closed).await.is_err() {
             tracing::warn!("the engine does not end what was started; guests end by themselves");

@@ -24,6 +24,15 @@ pub(in crate::cli) fn places(settings: &Settings) -> Result<Places, String> {
     })
 }
 
+/// Likewise; where they cannot be told, no server is known, which costs nothing but servers.
+pub(in crate::cli) fn places_or_none(settings: &Settings) -> Places {
+    places(settings).unwrap_or_else(|problem| {
+        tracing::warn!(%problem, "no MCP servers are known");
+        let nowhere = settings.state_dir.clone();
+        Places::new(nowhere.clone(), nowhere.clone(), nowhere, environment())
+    })
+}
+
 /// The process's variables; those that are no text can be meant by no definition.
 fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()

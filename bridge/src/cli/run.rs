@@ -36,6 +36,9 @@ pub(super) struct Run {
     code: Option<String>,
     /// File with Python source; `-` for standard input.
     file: Option<PathBuf>,
+    /// MCP server that the code may use; may be given several times.
+    #[arg(long = "server", value_name = "NAME")]
+    servers: Vec<String>,
     /// Name of the session.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
@@ -64,6 +67,7 @@ impl Run {
             code,
             self.session.clone(),
             self.timeout,
+            self.servers.clone(),
             &face,
             cancel.clone(),
         ) {
@@ -232,6 +236,9 @@ fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
         }
         (None, _) => {}
     }
+    if let Some(calls) = &payload.calls {
+        terminal::say(calls);
+    }
     Ok(())
 }
 
@@ -243,6 +250,7 @@ mod tests {
         Run {
             code: code.map(str::to_owned),
             file: file.map(Path::to_owned),
+            servers: Vec::new(),
             session: None,
             timeout: None,
             json: false,

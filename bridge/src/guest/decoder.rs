@@ -7,8 +7,11 @@ use bytes::{Buf, Bytes};
 
 use super::Error;
 
-/// Bytes allowed in one line, in both directions.
+/// Bytes allowed in one line of the guest.
 pub const FRAME_LIMIT: usize = 16 << 20;
+
+/// Bytes allowed in one line to the guest: a result of 16 MiB passes whatever its escapes and its envelope add.
+pub const TO_GUEST_LIMIT: usize = (32 << 20) + (64 << 10);
 
 /// Cuts what a guest writes into lines.
 #[derive(Debug)]

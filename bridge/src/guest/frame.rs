@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Error, GuestReport};
 
@@ -44,6 +45,23 @@ pub enum FromGuest<'a> {
         code: i64,
         /// The kernel killed a process for memory, where the guest can tell.
         out_of_memory: Option<bool>,
+    },
+    /// It wants something of the host.
+    Request {
+        /// The execution that it thinks it is in.
+        id: Option<u64>,
+        /// Its number; the answer repeats it.
+        call: u64,
+        /// What it wants.
+        method: String,
+        /// The details; `None` where they are no JSON that can be held (lone surrogates, nesting without end), which is
+        /// user code's mistake and no reason to end the guest.
+        params: Option<Value>,
+    },
+    /// It does not want an answer any more.
+    Cancel {
+        /// Number of the request.
+        call: u64,
     },
     /// A type that this bridge does not know; to be ignored.
     Unknown,
@@ -133,6 +151,25 @@ struct RawDropped {
 }
 
 #[derive(Deserialize)]
+struct RawRequest<'a> {
+    id: Option<u64>,
+    call: u64,
+    #[serde(borrow)]
+    method: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawParams {
+    #[serde(default)]
+    params: Value,
+}
+
+#[derive(Deserialize)]
+struct RawCancel {
+    call: u64,
+}
+
+#[derive(Deserialize)]
 struct RawExit {
     code: Number,
     out_of_memory: Option<bool>,
@@ -178,6 +215,20 @@ impl<'a> FromGuest<'a> {
             "dropped" => {
                 let RawDropped { stdout, stderr } = fields(line)?;
                 Ok(Self::Dropped { stdout, stderr })
+            }
+            "rpc_request" => {
+                let raw: RawRequest<'_> = fields(line)?;
+                let params = fields(line).map(|raw: RawParams| raw.params);
+                Ok(Self::Request {
+                    id: raw.id,
+                    call: raw.call,
+                    method: raw.method.0.into_owned(),
+                    params: params.ok(),
+                })
+            }
+            "rpc_cancel" => {
+                let RawCancel { call } = fields(line)?;
+                Ok(Self::Cancel { call })
             }
             "ready" => Ok(Self::Ready(fields(line)?)),
             "exit" => {
@@ -279,12 +330,29 @@ pub enum ToGuest<'a> {
         code: &'a str,
         /// What it may use.
         limits: ExecuteLimits,
+        /// Servers whose proxies are to be made, or made anew.
+        #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+        servers: &'a [Value],
+        /// Names of all servers that could be loaded.
+        known: &'a [String],
+        /// Servers that were asked for and are not up.
+        #[serde(skip_serializing_if = "<[FailedServer]>::is_empty")]
+        failed: &'a [FailedServer],
     },
     /// Raise `KeyboardInterrupt` in that execution, if it is still running.
     Interrupt {
         /// Number of the execution.
         id: u64,
     },
+}
+
+/// A server that was asked for and is not up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedServer {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub message: String,
 }
 
 /// What one execution may use.

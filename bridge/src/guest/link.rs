@@ -8,13 +8,17 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use serde_json::Value;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::{Error, FRAME_LIMIT, LineDecoder, ToGuest};
+use super::{Error, FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT, ToGuest};
 use crate::engine::{self, Attached, Output};
 
 /// How much of the container's own standard error is remembered.
 const TAIL: usize = 8 << 10;
+
+/// What has been sent is dropped from the buffer when it is this much, also where there is always more to send.
+const SENT: usize = 1 << 20;
 
 /// A guest's two directions.
 pub struct Link {
@@ -55,8 +59,33 @@ pub struct Sender {
 impl Sender {
     /// Puts a frame behind those that wait.
     pub fn queue(&mut self, frame: &ToGuest<'_>) {
+        self.compact();
         frame.encode(&mut self.buffer);
         self.flushed = false;
+    }
+
+    /// Likewise, a frame that is made elsewhere. One that is larger than a frame may be is not taken; its size comes back.
+    pub fn queue_json(&mut self, frame: &Value) -> Result<(), usize> {
+        self.compact();
+        let before = self.buffer.len();
+        // Writing JSON to memory cannot fail; if it did, nothing would be sent.
+        let written = serde_json::to_writer(&mut self.buffer, frame);
+        let size = self.buffer.len() - before;
+        if size > TO_GUEST_LIMIT || written.is_err() {
+            self.buffer.truncate(before);
+            self.buffer.shrink_to(before.max(64 << 10));
+            return Err(size);
+        }
+        self.buffer.push(b'\n');
+        self.flushed = false;
+        Ok(())
+    }
+
+    fn compact(&mut self) {
+        if self.written > SENT {
+            self.buffer.drain(..self.written);
+            self.written = 0;
+        }
     }
 
     /// Something has not gone out yet.
@@ -149,5 +178,28 @@ impl Receiver {
         let excess = (self.tail.len() + piece.len()).saturating_sub(TAIL);
         self.tail.drain(..excess);
         self.tail.extend_from_slice(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_frame_beyond_the_limit_is_not_taken_and_16_mib_are() {
+        let attached = Attached {
+            input: Box::pin(tokio::io::sink()),
+            output: futures_util::stream::empty().boxed(),
+        };
+        let mut sender = Link::new(attached).sender;
+        let result = |bytes: usize| serde_json::json!({"payload": "x".repeat(bytes)});
+        assert_eq!(sender.queue_json(&result(16 << 20)), Ok(()));
+        let before = sender.unsent();
+        assert!(before > 16 << 20);
+        let refused = sender.queue_json(&result(TO_GUEST_LIMIT)).unwrap_err();
+        assert!(refused > TO_GUEST_LIMIT);
+        assert_eq!(sender.unsent(), before);
+        sender.flush().await.unwrap();
+        assert_eq!(sender.unsent(), 0);
     }
 }

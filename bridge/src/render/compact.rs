@@ -40,6 +40,10 @@ pub(super) fn write(payload: &Payload) -> String {
         payload.dropped.1,
         payload.output_limit,
     );
+    if let Some(calls) = &payload.calls {
+        start_line(&mut text);
+        text.push_str(&visible(calls));
+    }
     // Some clients pass text on to an API that refuses empty blocks.
     if text.is_empty() {
         text.push_str("status: success (no output)");

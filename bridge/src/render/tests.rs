@@ -15,6 +15,8 @@ fn outcome(status: Status) -> RunOutcome {
         result: None,
         state: State::Kept,
         note: None,
+        servers: Vec::new(),
+        calls: None,
         timeout: Duration::from_secs(30),
     }
 }

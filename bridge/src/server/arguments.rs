@@ -7,13 +7,16 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Face;
-use crate::session::RunRequest;
+use crate::session::{Client, RunRequest};
 use crate::settings::closest;
 
 const NAMES: [&str; 5] = ["code", "servers", "timeout", "session", "reset"];
 
 /// Leaves room for the escapes of JSON within the 16 MiB that one frame to the guest may have.
 const MAX_CODE_BYTES: usize = 12 << 20;
+
+/// More names in one call are a mistake.
+const MAX_SERVERS: usize = 100;
 
 /// Checked arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,7 @@ pub(super) struct Arguments {
     pub(super) timeout: Duration,
     pub(super) session: Option<String>,
     pub(super) reset: bool,
+    pub(super) servers: Vec<String>,
 }
 
 impl Arguments {
@@ -32,7 +36,7 @@ impl Arguments {
         let (code, servers, timeout) = (take("code"), take("servers"), take("timeout"));
         let (session, reset) = (take("session"), take("reset"));
         let code = code_of(code, &mut problems);
-        check_servers(servers, &mut problems);
+        let servers = servers_of(servers, &mut problems);
         let timeout = timeout_of(timeout, face, &mut problems);
         let session = session_of(session, &mut problems);
         let reset = reset_of(reset, &mut problems);
@@ -49,6 +53,7 @@ impl Arguments {
                 timeout,
                 session,
                 reset,
+                servers,
             })
         } else {
             Err(problems.join("\n"))
@@ -61,6 +66,8 @@ impl Arguments {
             code: self.code,
             timeout: self.timeout,
             reset: self.reset,
+            servers: self.servers,
+            client: Client::default(),
             cancel,
         }
     }
@@ -91,23 +98,37 @@ fn code_of(value: Option<Value>, problems: &mut Vec<String>) -> String {
     String::new()
 }
 
-/// No server can be loaded yet: whatever is named is not known.
-fn check_servers(value: Option<Value>, problems: &mut Vec<String>) {
-    match value {
-        None => {}
-        Some(Value::Array(names)) => {
-            for name in names.iter().take(8) {
-                problems.push(match name {
-                    Value::String(_) => format!("no server {}; known: none", show(name)),
-                    other => format!("servers holds {}; accepted: an array of names", show(other)),
-                });
-            }
+/// Names only; which of them there are is for others to know.
+fn servers_of(value: Option<Value>, problems: &mut Vec<String>) -> Vec<String> {
+    let given = match value {
+        None => return Vec::new(),
+        Some(Value::Array(given)) => given,
+        Some(other) => {
+            problems.push(format!(
+                "servers is {}; accepted: an array of names",
+                show(&other)
+            ));
+            return Vec::new();
         }
-        Some(other) => problems.push(format!(
-            "servers is {}; accepted: an array of names",
-            show(&other)
-        )),
+    };
+    let mut names = Vec::new();
+    for name in given.into_iter().take(MAX_SERVERS + 1) {
+        match name {
+            Value::String(name) if names.contains(&name) => {}
+            Value::String(name) => names.push(name),
+            other if problems.len() < 8 => problems.push(format!(
+                "servers holds {}; accepted: an array of names",
+                show(&other)
+            )),
+            _ => {}
+        }
     }
+    if names.len() > MAX_SERVERS {
+        problems.push(format!(
+            "servers has more than {MAX_SERVERS} names, the most that one call may load"
+        ));
+    }
+    names
 }
 
 fn timeout_of(value: Option<Value>, face: &Face, problems: &mut Vec<String>) -> Duration {
@@ -232,13 +253,14 @@ mod tests {
         let arguments = parse(&json!({"code": "print(1)"})).expect("accepted");
         assert_eq!(arguments.timeout, Duration::from_secs(30));
         assert_eq!((arguments.session, arguments.reset), (None, false));
-        let all = json!({"code": "1", "servers": [], "timeout": 120, "session": "a.b-c_1", "reset": true});
+        let all = json!({"code": "1", "servers": ["git", "git"], "timeout": 120, "session": "a.b-c_1", "reset": true});
         let arguments = parse(&all).expect("accepted");
         assert_eq!(arguments.timeout, Duration::from_secs(120));
         assert_eq!(
             (arguments.session.as_deref(), arguments.reset),
             (Some("a.b-c_1"), true)
         );
+        assert_eq!(arguments.servers, ["git"]);
     }
 
     #[test]
@@ -250,10 +272,10 @@ mod tests {
 
     #[test]
     fn every_mistake_is_named_in_one_answer() {
-        let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git"], "x": 1});
+        let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git", 5], "x": 1});
         insta::assert_snapshot!(parse(&all).expect_err("accepted"), @r#"
         code is missing: the Python source to run, a string
-        no server "git"; known: none
+        servers holds 5; accepted: an array of names
         timeout is 0; accepted: whole seconds from 1 to 120
         session is "a b"; accepted: up to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit
         reset is "yes"; accepted: true or false

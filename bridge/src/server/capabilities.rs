@@ -42,6 +42,11 @@ pub(super) fn write(settings: &Settings) -> String {
          - `await` works at top level. A bare last expression is shown by its `repr`.\n\
          - Files: `/workspace` (current directory, 128 MiB), `/tmp` and `/projects` (64 MiB each), in memory, gone with \
          the session; nothing in them can be executed.\n\
+         - MCP servers of this machine: name them in `servers` once per session, then `await mcp_<server>.<tool>(name=value)`; \
+         in the name of a server or tool, what Python does not allow is `_`. Results come as Python values; \
+         `asyncio.gather` runs calls side by side. A failed call raises `ToolError`.\n\
+         - Discovery: `discovered_servers()` names all servers, `await search_tool_docs(\"words\")` finds tools of all of \
+         them, `await query_tool_docs(\"server\", \"tool\", detail=\"full\")` shows parameters.\n\
          - `input()` has nothing to read. Child processes work as far as programs are there.\n",
     );
     let cpus = limits

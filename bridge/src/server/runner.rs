@@ -32,7 +32,9 @@ impl From<Error> for Refused {
                 code: error.code,
                 message: error.message,
             },
-            Error::BadName { .. } | Error::CodeTooLarge { .. } => Self::Invalid(message),
+            Error::BadName { .. } | Error::CodeTooLarge { .. } | Error::Servers(_) => {
+                Self::Invalid(message)
+            }
             Error::QueueFull { .. } => busy("queue_full"),
             Error::TooManySessions { .. } => busy("too_many_sessions"),
             Error::ShuttingDown => busy("shutting_down"),

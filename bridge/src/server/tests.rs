@@ -35,6 +35,8 @@ fn done(request: &RunRequest, status: Status, stdout: &str) -> RunOutcome {
         result: None,
         state: State::Kept,
         note: None,
+        servers: request.servers.clone(),
+        calls: None,
         timeout: request.timeout,
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 pub(super) const NAME: &str = "run_python";
 
-const DESCRIPTION: &str = "Run Python 3.14 in a sandbox without network. Variables, imports and files persist between calls; top-level await works. Answers with what is printed and the last expression's value.";
+const DESCRIPTION: &str = "Run Python 3.14 in a sandbox without network. Variables, imports and files persist between calls; top-level await works. Answers with what is printed and the last expression's value. MCP servers named in `servers` become modules: await mcp_<server>.<tool>(...); await search_tool_docs(\"...\") finds tools.";
 
 /// As listed.
 pub(super) fn definition() -> Tool {

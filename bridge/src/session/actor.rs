@@ -4,10 +4,12 @@
 //! `starting: Some`, busy is inside [`Execution::run`].
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::maybe_done;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -18,8 +20,11 @@ use super::execution::{self, Execution, Stop, Verdict};
 use super::name::SessionName;
 use super::queue::{Call, Queue};
 use super::registry::Shared;
+use super::servers::{Given, until_refused};
 use super::start::{EXIT_LIMIT, Live, Starting, failure};
 use super::{Error, LaunchError, Progress, RunOutcome, RunRequest, State, Status};
+use crate::broker::{RunContext, Scope};
+use crate::upstream::CallContext;
 
 /// For a start to make progress: from its beginning or from its last report to the next.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -42,6 +47,8 @@ struct Actor {
     /// What the guest wrote since the last run.
     kept: Capture,
     executions: u64,
+    /// What the session may use of the host.
+    scope: Arc<Scope>,
 }
 
 /// Starts the task of a session. `loss`: what became of the session that had its name before.
@@ -62,6 +69,7 @@ pub(super) fn spawn(
             loss,
             kept: Capture::default(),
             executions: 0,
+            scope: shared.broker.scope(),
         };
         // A fault here must cost this session only. Its guest is killed by being dropped.
         let ending = AssertUnwindSafe(actor.live()).catch_unwind().await;
@@ -138,19 +146,55 @@ impl Actor {
         if request.reset {
             self.reset();
         }
-        if self.guest.is_none()
-            && let Some(stop) = self.start(&mut caller, progress).await?
-        {
-            return Ok(self.unstarted(Answer::stopped_at_start(stop, request.timeout), request));
+        if self.guest.is_none() {
+            self.scope.forget_installed();
         }
-        if let Some(stop) = caller.stop(true).now_or_never() {
+        let scope = Arc::clone(&self.scope);
+        let context = CallContext {
+            // The clock may stand still while the guest starts; the call's end is seen below.
+            deadline: None,
+            cancel: request.cancel.clone(),
+            interact: Arc::clone(&request.client.0),
+        };
+        let mut loading = pin!(maybe_done(scope.load(&request.servers, &context)));
+        if self.guest.is_none() {
+            let stop = tokio::select! {
+                biased;
+                () = until_refused(loading.as_mut()) => None,
+                stop = self.start(&mut caller, progress) => stop?,
+            };
+            if let Some(starting) = &self.starting {
+                // The refusal was first: the start goes on for the next call.
+                starting.release();
+            }
+            if let Some(stop) = stop {
+                let answer = Answer::stopped_at_start(stop, request.timeout);
+                return Ok(self.unstarted(answer, request));
+            }
+        }
+        let stop = tokio::select! {
+            biased;
+            () = loading.as_mut() => caller.stop(true).now_or_never(),
+            stop = caller.stop(true) => {
+                let answer = Answer::stopped_at_servers(stop, request.timeout, &request.servers);
+                return Ok(self.unstarted(answer, request));
+            }
+        };
+        if let Some(stop) = stop {
             return Ok(self.unstarted(Answer::stopped_before_run(stop, request.timeout), request));
         }
-        Ok(self.execute(&mut caller).await)
+        let given = match loading.take_output() {
+            Some(Ok(loaded)) => Given::new(loaded),
+            Some(Err(refusal)) => return Err(Error::Servers(refusal.message)),
+            None => Given::default(),
+        };
+        Ok(self.execute(&mut caller, given).await)
     }
 
     /// The outcome of a call that ran nothing. If earlier variables are gone, that is for another answer to tell.
     fn unstarted(&self, answer: Answer, request: &RunRequest) -> RunOutcome {
+        // What was loaded for it has not reached the guest.
+        self.scope.forget_installed();
         let mut outcome = answer.outcome(&self.name, Capture::default(), None, request.timeout);
         if self.loss.is_some() {
             outcome.state = State::Lost;
@@ -158,24 +202,35 @@ impl Actor {
         outcome
     }
 
-    async fn execute(&mut self, caller: &mut Caller<'_>) -> RunOutcome {
+    async fn execute(&mut self, caller: &mut Caller<'_>, given: Given) -> RunOutcome {
         let request = caller.request;
         let output_bytes = self.shared.limits.output_bytes;
         let grace = self.shared.settings.grace;
         self.executions += 1;
-        let execution = Execution {
+        let (run, responses) = self.scope.run(RunContext {
+            // The run ends all of its calls itself, and then knows which they were.
+            deadline: None,
+            cancel: request.cancel.clone(),
+            interact: Arc::clone(&request.client.0),
+        });
+        let mut execution = Execution {
             id: self.executions,
             code: &request.code,
             output_bytes,
             grace,
+            given: &given,
+            run,
+            responses,
+            calls: None,
         };
         let loss = self.loss.take();
-        let note = loss.as_ref().map(Ending::note);
+        let note = given.note(loss.as_ref().map(Ending::note));
         let mut capture = std::mem::take(&mut self.kept);
         let (verdict, stopped) = match self.guest.as_mut() {
             Some(live) => execution.run(live, &mut capture, caller.stop(true)).await,
             None => (Verdict::Dead(Death::Ended), None),
         };
+        let calls = execution.end();
         let answer = match (verdict, stopped) {
             (Verdict::Done(done), _) => Answer::done(*done, stopped, request.timeout, output_bytes),
             (Verdict::Dead(death), _) => {
@@ -190,7 +245,11 @@ impl Actor {
                 Answer::killed(stop, request.timeout, grace)
             }
         };
-        let outcome = answer.outcome(&self.name, capture, note, request.timeout);
+        let cut_off = !calls.cancelled.is_empty() || calls.not_started > 0;
+        let are_news = cut_off || (answer.is_bad() && !calls.is_empty());
+        let mut outcome = answer.outcome(&self.name, capture, note, request.timeout);
+        outcome.calls = are_news.then(|| calls.to_string());
+        outcome.servers = given.loaded(&self.scope);
         if outcome.status == Status::Cancelled && self.loss.is_none() {
             // Nobody reads this answer: the next one still has to say it.
             self.loss = loss;
@@ -203,6 +262,7 @@ impl Actor {
         if let Some(live) = self.guest.take() {
             live.kill(&self.shared.launcher.tasks);
         }
+        self.scope.reset();
         self.kept = Capture::default();
         self.loss = Some(Ending::Reset);
     }

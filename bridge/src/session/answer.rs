@@ -128,6 +128,29 @@ impl Answer {
         )
     }
 
+    /// The call ended while servers were still starting.
+    pub(super) fn stopped_at_servers(stop: Stop, timeout: Duration, servers: &[String]) -> Self {
+        let which = match servers {
+            [] => "the session's servers were".to_owned(),
+            [one] => format!("server {one:?} was"),
+            several => format!("servers {} were", several.join(", ")),
+        };
+        let message = format!(
+            "{}: {which} still starting, nothing was run; starting goes on, call again",
+            stop.words(timeout)
+        );
+        Self::failed(
+            stop.status(),
+            State::Kept,
+            stop.error(cut(message, MESSAGE_LIMIT), String::new()),
+        )
+    }
+
+    /// Something other than success, for which more is worth saying.
+    pub(super) fn is_bad(&self) -> bool {
+        self.status != Status::Success
+    }
+
     /// The call was withdrawn while it waited.
     pub(super) fn withdrawn() -> Self {
         let message = "cancelled before it began; nothing was run".to_owned();
@@ -163,6 +186,8 @@ impl Answer {
             result: self.result,
             state: self.state,
             note,
+            servers: Vec::new(),
+            calls: None,
             timeout,
         }
     }

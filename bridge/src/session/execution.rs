@@ -3,18 +3,31 @@
 use std::future::Future;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::capture::Capture;
 use super::ending::Death;
+use super::servers::{Given, refusal};
 use super::start::{EXIT_LIMIT, Live};
-use crate::guest::{Done, Event, ExecuteLimits, FromGuest, ToGuest};
+use crate::broker::{Response, Run, Summary};
+use crate::guest::{Done, Event, ExecuteLimits, FromGuest, TO_GUEST_LIMIT, ToGuest};
 
 /// Meaningless frames (unknown types, stale numbers) that one run may hold.
 const IGNORED_LIMIT: u32 = 10_000;
 
-/// Bytes of frames to the guest that may wait when it says that it is done: an interrupt that came too late.
+/// Bytes of frames to the guest that may wait when it says that it is done: an interrupt that came too late. For more,
+/// such as answers that nobody waits for any more, it has a moment to read them.
 const UNREAD_LIMIT: usize = 1 << 10;
+
+/// Answers are not taken from the broker while as many bytes wait for the guest to read them; it then works on no more
+/// requests, as many as are unanswered.
+const ANSWERS_LIMIT: usize = 1 << 20;
+
+/// Said to requests outside of a run.
+const IDLE: Requests<'static> = Requests::Refused("no run is active");
+/// Said to requests after the interrupt.
+const STOPPING: Requests<'static> = Requests::Refused("the run is being stopped");
 
 /// What an idle guest may send before the bridge stops listening until the next run. Its writers then block, as on any
 /// full pipe.
@@ -53,13 +66,33 @@ pub(super) struct Execution<'a> {
     pub(super) output_bytes: u64,
     /// Time to react to an interrupt.
     pub(super) grace: Duration,
+    /// Its servers.
+    pub(super) given: &'a Given,
+    /// Takes its requests.
+    pub(super) run: Run,
+    /// Their answers.
+    pub(super) responses: mpsc::UnboundedReceiver<Response>,
+    /// What became of its calls, once it is over.
+    pub(super) calls: Option<Summary>,
+}
+
+/// Who takes requests of the guest.
+#[derive(Clone, Copy)]
+enum Requests<'a> {
+    Run(&'a Run),
+    Refused(&'static str),
 }
 
 impl Execution<'_> {
+    /// Cancels what is left of its calls, and says what became of all.
+    pub(super) fn end(&mut self) -> Summary {
+        self.calls.take().unwrap_or_else(|| self.run.end())
+    }
+
     /// Runs it. `stop` ends it early: the guest is interrupted, and has the grace period to say that it is done. Also
     /// says whether and why it was stopped.
     pub(super) async fn run(
-        &self,
+        &mut self,
         live: &mut Live,
         capture: &mut Capture,
         stop: impl Future<Output = Stop>,
@@ -73,6 +106,9 @@ impl Execution<'_> {
             limits: ExecuteLimits {
                 output_bytes: self.output_bytes,
             },
+            servers: &self.given.cards,
+            known: &self.given.known,
+            failed: &self.given.failed,
         });
         let mut stopped = None;
         // A guest that has closed its input is most likely dying; what it still says is heard, but not for long.
@@ -85,6 +121,8 @@ impl Execution<'_> {
                 biased;
                 why = &mut stop, if stopped.is_none() => {
                     stopped = Some(why);
+                    // Before the guest gives up its calls itself, so that they are known for what they are.
+                    self.calls = Some(self.run.end());
                     live.link.sender.queue(&ToGuest::Interrupt { id: self.id });
                     grace.as_mut().reset(Instant::now() + self.grace);
                 }
@@ -99,18 +137,40 @@ impl Execution<'_> {
                         }
                     }
                 }
+                Some(response) = self.responses.recv(),
+                    if live.link.sender.unsent() < ANSWERS_LIMIT && !unwritable =>
+                {
+                    live.answer(response);
+                    // Those that are there already go out in one write.
+                    while live.link.sender.unsent() < ANSWERS_LIMIT
+                        && let Ok(response) = self.responses.try_recv()
+                    {
+                        live.answer(response);
+                    }
+                }
                 event = live.link.receiver.event() => {
-                    match live.hear(event, Some(self.id), capture, self.output_bytes) {
+                    let requests = match stopped {
+                        None => Requests::Run(&self.run),
+                        Some(_) => STOPPING,
+                    };
+                    match live.hear(event, Some(self.id), requests, capture, self.output_bytes) {
                         Ok(None) => {}
-                        // An honest answer to what was not read there cannot be; waiting frames must not pile up.
-                        Ok(Some(_)) if live.link.sender.unsent() > UNREAD_LIMIT => {
-                            break Verdict::Dead(Death::Unread);
-                        }
                         Ok(Some(done)) => break Verdict::Done(done),
                         Err(death) => break Verdict::Dead(death),
                     }
                 }
             }
+        };
+        self.calls.get_or_insert_with(|| self.run.end());
+        let verdict = match verdict {
+            // Waiting frames must not pile up.
+            Verdict::Done(done) if live.link.sender.unsent() > UNREAD_LIMIT => {
+                match live.settle(capture, self.output_bytes).await {
+                    Ok(()) => Verdict::Done(done),
+                    Err(death) => Verdict::Dead(death),
+                }
+            }
+            verdict => verdict,
         };
         live.idle_from = live.link.receiver.received();
         (verdict, stopped)
@@ -119,13 +179,24 @@ impl Execution<'_> {
 
 /// Listens to an idle guest until it dies. What it writes is kept, a little, for the next answer.
 pub(super) async fn watch(live: &mut Live, kept: &mut Capture) -> Death {
+    let mut unwritable = false;
     loop {
-        if live.link.receiver.received() - live.idle_from > IDLE_BUDGET {
-            std::future::pending::<()>().await;
-        }
-        let event = live.link.receiver.event().await;
-        if let Err(death) = live.hear(event, None, kept, IDLE_OUTPUT) {
-            return death;
+        let Live {
+            link, idle_from, ..
+        } = &mut *live;
+        let heard_enough = link.receiver.received() - *idle_from > IDLE_BUDGET;
+        tokio::select! {
+            biased;
+            // Refusals of requests.
+            result = link.sender.flush(), if link.sender.is_pending() && !unwritable => {
+                unwritable = result.is_err();
+            }
+            event = link.receiver.event(), if !heard_enough => {
+                if let Err(death) = live.hear(event, None, IDLE, kept, IDLE_OUTPUT) {
+                    return death;
+                }
+            }
+            else => std::future::pending::<()>().await,
         }
     }
 }
@@ -136,6 +207,7 @@ impl Live {
         &mut self,
         event: Event,
         expected: Option<u64>,
+        requests: Requests<'_>,
         capture: &mut Capture,
         limit: u64,
     ) -> Result<Option<Box<Done>>, Death> {
@@ -158,13 +230,78 @@ impl Live {
                     out_of_memory,
                 });
             }
-            FromGuest::Done(_) | FromGuest::Ready(_) | FromGuest::Unknown => {
-                self.ignored += 1;
-                if self.ignored > IGNORED_LIMIT {
-                    return Err(Death::Flood);
+            // Their number is not looked at: a task that an earlier run left behind asks in this one.
+            FromGuest::Request {
+                call,
+                method,
+                params,
+                ..
+            } => match (requests, params) {
+                (Requests::Run(run), Some(params)) => run.request(call, &method, params),
+                (Requests::Run(_), None) => self.refuse(
+                    call,
+                    "TypeError",
+                    "the arguments hold text that is no Unicode, or are nested too deeply",
+                )?,
+                (Requests::Refused(why), _) => self.refuse(call, "MCPError", why)?,
+            },
+            FromGuest::Cancel { call } => {
+                if let Requests::Run(run) = requests {
+                    run.cancel(call);
                 }
             }
+            FromGuest::Done(_) | FromGuest::Ready(_) | FromGuest::Unknown => self.ignore()?,
         }
         Ok(None)
+    }
+
+    fn ignore(&mut self) -> Result<(), Death> {
+        self.ignored += 1;
+        if self.ignored > IGNORED_LIMIT {
+            return Err(Death::Flood);
+        }
+        Ok(())
+    }
+
+    /// Refuses a request. A guest that asks without reading gets no more answers.
+    fn refuse(&mut self, call: u64, kind: &str, message: &str) -> Result<(), Death> {
+        if self.link.sender.unsent() < ANSWERS_LIMIT {
+            // A frame of this size is taken.
+            let _ = self.link.sender.queue_json(&refusal(call, kind, message));
+        }
+        self.ignore()
+    }
+
+    /// Puts an answer behind the frames that wait. One that is too large becomes an error.
+    fn answer(&mut self, response: Response) {
+        let call = response.call;
+        if let Err(size) = self.link.sender.queue_json(&response.into_frame()) {
+            let message =
+                format!("the result has {size} bytes; at most {TO_GUEST_LIMIT} can be passed on");
+            let _ = self
+                .link
+                .sender
+                .queue_json(&refusal(call, "MCPError", &message));
+        }
+    }
+
+    /// A guest that is done reads what waits for it, within a time.
+    async fn settle(&mut self, capture: &mut Capture, limit: u64) -> Result<(), Death> {
+        let mut unwritable = false;
+        let settled = timeout(EXIT_LIMIT, async {
+            loop {
+                tokio::select! {
+                    biased;
+                    result = self.link.sender.flush(), if !unwritable => match result {
+                        Ok(()) => return Ok(()),
+                        Err(_) => unwritable = true,
+                    },
+                    event = self.link.receiver.event() => {
+                        self.hear(event, None, IDLE, capture, limit)?;
+                    }
+                }
+            }
+        });
+        settled.await.unwrap_or(Err(Death::Unread))
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Refused {
     /// Too many wait.
     Full,
     /// The session has just ended.
-    Closed(Call),
+    Closed(Box<Call>),
 }
 
 /// The waiting calls of one session.
@@ -50,7 +50,7 @@ impl Queue {
     pub(super) fn push(&self, call: Call) -> Result<Ticket, Refused> {
         let mut waiting = self.lock();
         if waiting.closed {
-            return Err(Refused::Closed(call));
+            return Err(Refused::Closed(Box::new(call)));
         }
         if waiting.calls.len() >= QUEUE_LIMIT {
             return Err(Refused::Full);

@@ -16,6 +16,7 @@ use super::name::SessionName;
 use super::queue::{Call, QUEUE_LIMIT, Queue, Refused, Ticket};
 use super::start::{Launcher, Starting};
 use super::{Error, Launch, Progress, RunOutcome, RunRequest};
+use crate::broker::Broker;
 use crate::guest::FRAME_LIMIT;
 use crate::settings::{Limits, SessionSettings, Settings};
 
@@ -41,6 +42,8 @@ pub struct Sessions {
 pub(super) struct Shared {
     /// Starts guests.
     pub(super) launcher: Launcher,
+    /// Answers requests of guests.
+    pub(super) broker: Arc<Broker>,
     /// What one guest may use.
     pub(super) limits: Limits,
     /// How long runs and sessions live.
@@ -56,13 +59,18 @@ struct Registry {
 }
 
 impl Sessions {
-    /// No session yet; `launch` starts their guests.
-    pub fn new(launch: Arc<dyn Launch>, settings: &Settings) -> Self {
-        Self::with(launch, settings.limits, settings.session.clone())
+    /// No session yet; `launch` starts their guests, `broker` answers what these want of the host.
+    pub fn new(launch: Arc<dyn Launch>, broker: Arc<Broker>, settings: &Settings) -> Self {
+        Self::with(launch, broker, settings.limits, settings.session.clone())
     }
 
     /// Likewise, from the two parts that matter here.
-    pub(super) fn with(launch: Arc<dyn Launch>, limits: Limits, settings: SessionSettings) -> Self {
+    pub(super) fn with(
+        launch: Arc<dyn Launch>,
+        broker: Arc<Broker>,
+        limits: Limits,
+        settings: SessionSettings,
+    ) -> Self {
         let closing = CancellationToken::new();
         let launcher = Launcher {
             launch,
@@ -73,6 +81,7 @@ impl Sessions {
         Self {
             shared: Arc::new(Shared {
                 launcher,
+                broker,
                 limits,
                 settings,
                 registry: Mutex::default(),
@@ -176,7 +185,7 @@ impl Shared {
                 Err(Refused::Closed(back)) => {
                     // It is just ending; its successor need not wait for that.
                     registry.sessions.remove(name);
-                    call = back;
+                    call = *back;
                 }
             }
         }

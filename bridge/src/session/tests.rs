@@ -6,16 +6,22 @@ mod lifecycle;
 mod limits;
 mod local;
 mod python;
+mod requests;
 mod scripted;
 mod spare;
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Launch, Progress, RunRequest, Sessions};
+use super::{Client, Launch, Progress, RunRequest, Sessions};
+use crate::broker::{self, Broker};
+use crate::catalog::{Places, ToolBook, Watcher};
 use crate::settings::{Limits, SessionSettings};
+use crate::upstream::{Options, Upstreams};
 
 fn settings() -> SessionSettings {
     SessionSettings {
@@ -47,9 +53,35 @@ fn sessions(launch: &Arc<impl Launch>) -> Arc<Sessions> {
 fn sessions_with(launch: &Arc<impl Launch>, settings: SessionSettings) -> Arc<Sessions> {
     Arc::new(Sessions::with(
         Arc::clone(launch) as Arc<dyn Launch>,
+        broker(None),
         limits(),
         settings,
     ))
+}
+
+/// Over the servers of this file, or none.
+fn broker(file: Option<PathBuf>) -> Arc<Broker> {
+    let nowhere = PathBuf::from("/nonexistent");
+    let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
+    let places = Places {
+        extra: file,
+        ..Places::new(
+            nowhere.clone(),
+            nowhere.clone(),
+            nowhere,
+            environment.clone(),
+        )
+    };
+    let options = Options {
+        environment,
+        ..Options::default()
+    };
+    Broker::new(
+        Arc::new(Watcher::new(places)),
+        Arc::new(Upstreams::new(options)),
+        Arc::new(ToolBook::new(None)),
+        broker::Limits::default(),
+    )
 }
 
 /// A call with the default limit.
@@ -59,6 +91,8 @@ fn call(code: &str) -> RunRequest {
         code: code.to_owned(),
         timeout: Duration::from_secs(30),
         reset: false,
+        servers: Vec::new(),
+        client: Client::default(),
         cancel: CancellationToken::new(),
     }
 }

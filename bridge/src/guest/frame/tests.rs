@@ -150,13 +150,53 @@ fn frames_to_the_guest_are_one_line_each() {
         cell: 2,
         code: "a\n\0\u{2028}",
         limits: ExecuteLimits { output_bytes: 9 },
+        servers: &[],
+        known: &["git".to_owned()],
+        failed: &[],
     }
     .encode(&mut buffer);
     ToGuest::Interrupt { id: 3 }.encode(&mut buffer);
     assert_eq!(
         String::from_utf8(buffer).unwrap(),
-        "{\"type\":\"execute\",\"id\":3,\"cell\":2,\"code\":\"a\\n\\u0000\u{2028}\",\"limits\":{\"output_bytes\":9}}\n\
+        "{\"type\":\"execute\",\"id\":3,\"cell\":2,\"code\":\"a\\n\\u0000\u{2028}\",\"limits\":{\"output_bytes\":9},\"known\":[\"git\"]}\n\
          {\"type\":\"interrupt\",\"id\":3}\n"
+    );
+}
+
+#[test]
+fn requests_keep_what_they_hold_and_bad_parameters_cost_only_the_request() {
+    let line = r#"{"type":"rpc_request","id":3,"call":7,"method":"call_tool","params":{"b":1.10,"a":123456789012345678901234567890}}"#;
+    let Ok(FromGuest::Request {
+        id: Some(3),
+        call: 7,
+        method,
+        params: Some(params),
+    }) = parse(line)
+    else {
+        panic!("not read")
+    };
+    assert_eq!(method, "call_tool");
+    assert_eq!(
+        params.to_string(),
+        r#"{"b":1.10,"a":123456789012345678901234567890}"#
+    );
+    let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
+    for bad in [r#""\ud800""#, deep.as_str()] {
+        let line = format!(r#"{{"type":"rpc_request","call":1,"method":"m","params":{bad}}}"#);
+        assert_eq!(
+            parse(&line).unwrap(),
+            FromGuest::Request {
+                id: None,
+                call: 1,
+                method: "m".into(),
+                params: None
+            }
+        );
+    }
+    assert!(parse(r#"{"type":"rpc_request","call":-1,"method":"m"}"#).is_err());
+    assert_eq!(
+        parse(r#"{"type":"rpc_cancel","call":7}"#).unwrap(),
+        FromGuest::Cancel { call: 7 }
     );
 }
 

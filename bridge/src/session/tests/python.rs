@@ -21,7 +21,12 @@ fn sessions(local: &Arc<Local>) -> Arc<Sessions> {
         ..settings()
     };
     let launch = Arc::clone(local) as Arc<dyn Launch>;
-    Arc::new(Sessions::with(launch, limits, settings))
+    Arc::new(Sessions::with(
+        launch,
+        super::broker(None),
+        limits,
+        settings,
+    ))
 }
 
 async fn run(sessions: &Sessions, code: &str) -> RunOutcome {

@@ -9,7 +9,7 @@ import _thread
 import posix
 
 from mcp._guest.frames import FrameError, decode
-from mcp._guest.relay import EXIT_PROTOCOL, FRAME_LIMIT
+from mcp._guest.relay import EXIT_PROTOCOL
 
 __all__ = ["HANDLED_SIGNALS", "Channel"]
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 READ_BYTES = 65536
+# What the host may send: results of servers are larger than what goes the other way.
+FROM_HOST_LIMIT = (32 << 20) + (64 << 10)
 EXIT_LOST = 71
 # All that user code may handle, but for those that a fault of the process itself raises.
 HANDLED_SIGNALS = frozenset((1, 2, 3, 10, 12, 13, 14, 15, 16, 17, 18, *range(20, 32), *range(34, 65)))
@@ -95,8 +97,8 @@ class Channel:
             for line in lines:
                 if self.receive is not None:
                     self.receive(decode(bytes(line)))
-        if len(self.partial) > FRAME_LIMIT:
-            raise FrameError(f"longer than {FRAME_LIMIT} bytes")
+        if len(self.partial) > FROM_HOST_LIMIT:
+            raise FrameError(f"longer than {FROM_HOST_LIMIT} bytes")
 
 
 def _aside(descriptor: int) -> int:

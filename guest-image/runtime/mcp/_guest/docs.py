@@ -160,8 +160,8 @@ def from_host(payload: "Any", *, full: bool, loaded: "Callable[[str], bool]") ->
     raw = payload
     not_started: list[str] = []
     if isinstance(payload, dict):
-        raw = payload.get("docs", payload.get("hits", [payload] if "tool" in payload else []))
-        names = payload.get("not_started", payload.get("notStarted"))
+        raw = payload.get("results", [payload] if "tool" in payload else [])
+        names = payload.get("notStarted")
         not_started = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     docs = Docs()
     docs.not_started = not_started
