@@ -6,5 +6,6 @@ mod calls;
 mod http;
 mod life;
 mod lists;
+mod login;
 mod questions;
 mod world;
