@@ -31,6 +31,8 @@ pub struct Limits {
     pub parallel: usize,
     /// Requests of one run that may be under way or waiting; more are refused.
     pub pending: usize,
+    /// Bytes of their arguments.
+    pub pending_bytes: usize,
     /// Tool calls of one run.
     pub calls: u64,
 }
@@ -40,6 +42,7 @@ impl Default for Limits {
         Self {
             parallel: 64,
             pending: 2_000,
+            pending_bytes: 64 << 20,
             calls: 5_000,
         }
     }

@@ -13,6 +13,7 @@ mod interact;
 mod lines;
 mod list;
 mod message;
+mod payload;
 mod program;
 mod redact;
 mod request;
@@ -29,7 +30,7 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -40,10 +41,13 @@ pub use http::oauth;
 pub use interact::{Event, Interact, Nobody, Question, QuestionKind, Reply};
 pub use list::ToolList;
 pub use message::RpcError;
+pub use payload::Payload;
 pub use program::Missing;
 pub use redact::{REDACTED, Redactor};
 
 use crate::catalog::{Definition, ServerName};
+use message::Params;
+use payload::LARGE_AT_ONCE;
 use server::Server;
 
 /// How servers are run.
@@ -142,6 +146,8 @@ struct Shared {
     watchdog: Mutex<Option<watchdog::Watchdog>>,
     changes: broadcast::Sender<ServerName>,
     stopped: CancellationToken,
+    /// Room for large answers, of all servers together.
+    large: Arc<Semaphore>,
 }
 
 impl Upstreams {
@@ -153,6 +159,7 @@ impl Upstreams {
             watchdog: Mutex::default(),
             changes: broadcast::channel(64).0,
             stopped: CancellationToken::new(),
+            large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
         };
         Self {
             shared: Arc::new(shared),
@@ -202,13 +209,13 @@ impl Upstreams {
         &self,
         definition: &Arc<Definition>,
         tool: &str,
-        arguments: Map<String, Value>,
+        arguments: Payload,
         context: &CallContext,
-    ) -> Result<Value, Error> {
-        let params = Map::from_iter([
-            ("name".to_owned(), Value::from(tool)),
-            ("arguments".to_owned(), Value::Object(arguments)),
-        ]);
+    ) -> Result<Payload, Error> {
+        let params = Params {
+            fields: Map::from_iter([("name".to_owned(), Value::from(tool))]),
+            payload: Some(("arguments", arguments)),
+        };
         self.server(definition)?
             .request("tools/call", tool, params, context)
             .await
@@ -235,10 +242,10 @@ impl Upstreams {
         definition: &Arc<Definition>,
         uri: &str,
         context: &CallContext,
-    ) -> Result<Value, Error> {
+    ) -> Result<Payload, Error> {
         let params = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
         self.server(definition)?
-            .request("resources/read", "read_resource", params, context)
+            .request("resources/read", "read_resource", params.into(), context)
             .await
     }
 
@@ -258,13 +265,13 @@ impl Upstreams {
         &self,
         definition: &Arc<Definition>,
         name: &str,
-        arguments: Map<String, Value>,
+        arguments: Payload,
         context: &CallContext,
-    ) -> Result<Value, Error> {
-        let mut params = Map::from_iter([("name".to_owned(), Value::from(name))]);
-        if !arguments.is_empty() {
-            params.insert("arguments".to_owned(), Value::Object(arguments));
-        }
+    ) -> Result<Payload, Error> {
+        let params = Params {
+            fields: Map::from_iter([("name".to_owned(), Value::from(name))]),
+            payload: (arguments.get() != "{}").then_some(("arguments", arguments)),
+        };
         self.server(definition)?
             .request("prompts/get", "get_prompt", params, context)
             .await

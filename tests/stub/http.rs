@@ -114,6 +114,7 @@ impl Endpoint {
             .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().into()));
         self.server
             .record(&json!({"headers": names.collect::<serde_json::Map<String, Value>>()}))?;
+        self.server.record(&message)?;
         let is_request = message.get("id").is_some() && message.get("method").is_some();
         let (output, mut queue) = mpsc::unbounded_channel();
         let work = tokio::spawn(Arc::clone(&self.server).handle(message, output));

@@ -91,7 +91,6 @@ impl Server {
         message: Value,
         output: Output,
     ) -> anyhow::Result<()> {
-        self.record(&message)?;
         let Some(method) = message.get("method").and_then(Value::as_str) else {
             let id = message
                 .get("id")

@@ -38,6 +38,7 @@ pub(crate) async fn serve(server: Arc<Server>) -> anyhow::Result<()> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         let message = serde_json::from_str(&line)?;
+        server.record(&message)?;
         tokio::spawn(Arc::clone(&server).handle(message, output.clone()));
     }
     if server.scenario.stubborn {

@@ -54,7 +54,12 @@ impl Session {
     async fn ask(&self, method: &str, params: Value) -> Result<Value, Refusal> {
         let (run, mut responses) = self.run();
         run.request(1, method, params);
-        responses.recv().await.unwrap().result
+        responses
+            .recv()
+            .await
+            .unwrap()
+            .result
+            .map(|payload| payload.value())
     }
 
     async fn call(&self, server: &str, tool: &str, arguments: Value) -> Result<Value, Refusal> {
@@ -265,7 +270,7 @@ async fn a_run_is_answered_counted_cancelled_and_summed_up() {
     for _ in 0..100 {
         let response = responses.recv().await.unwrap();
         assert_eq!(
-            response.result.unwrap()["structuredContent"],
+            response.result.unwrap().value()["structuredContent"],
             json!({"number": response.call})
         );
     }
@@ -311,6 +316,7 @@ async fn calls_have_a_limit_and_so_do_answers_that_nobody_reads() {
     let limits = Limits {
         calls: 3,
         pending: 10,
+        pending_bytes: 1 << 20,
         parallel: 2,
     };
     let session = Session::with(&json!({"s": stub(&scenario)}), limits);

@@ -304,5 +304,8 @@ async fn servers_inherit_the_allow_list_and_their_own_block() {
         .call(world.definition("stub"), "env", no_arguments(), &soon())
         .await
         .unwrap();
-    assert_eq!(result["content"], json!(["/usr/bin:/bin", "1", "(unset)"]));
+    assert_eq!(
+        result.value()["content"],
+        json!(["/usr/bin:/bin", "1", "(unset)"])
+    );
 }

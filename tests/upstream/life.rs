@@ -167,7 +167,7 @@ async fn a_start_has_its_own_limit() {
     let good = world.upstreams.call(
         world.definition("good"),
         "echo",
-        serde_json::Map::new(),
+        crate::world::no_arguments(),
         &context,
     );
     tokio::select! {
@@ -265,7 +265,7 @@ async fn shutdown_ends_all_servers_with_their_children_side_by_side() {
         ("c", scenario("c")),
     ]);
     for name in ["stub", "b", "c"] {
-        let arguments = serde_json::Map::new();
+        let arguments = crate::world::no_arguments();
         world
             .upstreams
             .call(world.definition(name), "echo", arguments, &soon())

@@ -127,7 +127,7 @@ async fn a_server_without_a_kind_of_list_has_none_of_it() {
         .prompt(definition, "p", crate::world::no_arguments(), &soon())
         .await
         .unwrap();
-    assert_eq!(prompt, json!({"messages": []}));
+    assert_eq!(prompt.value(), json!({"messages": []}));
     let error = world
         .upstreams
         .read_resource(definition, "file:///x", &soon())

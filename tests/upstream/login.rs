@@ -169,13 +169,11 @@ async fn browse(mut url: String) {
         let location = response
             .lines()
             .find_map(|line| line.strip_prefix("location: "));
-        match location {
-            Some(location) => url = location.trim().to_owned(),
-            None => {
-                assert!(response.contains("You are logged in"), "{response}");
-                return;
-            }
-        }
+        let Some(location) = location else {
+            assert!(response.contains("You are logged in"), "{response}");
+            return;
+        };
+        url = location.trim().to_owned();
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use mcp_code_bridge::catalog::{Catalog, Definition, Places, Platform, Watcher};
 use mcp_code_bridge::upstream::{
-    CallContext, Error, Event, Interact, Options, Question, Reply, Upstreams,
+    CallContext, Error, Event, Interact, Options, Payload, Question, Reply, Upstreams,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -103,12 +103,12 @@ impl World {
         arguments: Value,
         context: &CallContext,
     ) -> Result<Value, Error> {
-        let Value::Object(arguments) = arguments else {
-            panic!("arguments are an object")
-        };
-        self.upstreams
+        let arguments = Payload::of(&arguments);
+        let result = self
+            .upstreams
             .call(self.definition("stub"), tool, arguments, context)
-            .await
+            .await;
+        result.map(|result| result.value())
     }
 }
 
@@ -187,6 +187,6 @@ pub(crate) fn tool(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}})
 }
 
-pub(crate) fn no_arguments() -> Map<String, Value> {
-    Map::new()
+pub(crate) fn no_arguments() -> Payload {
+    Payload::of(&json!({}))
 }

@@ -12,6 +12,8 @@ const SHOWN: usize = 5;
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     pending: HashMap<u64, Call>,
+    /// Of the arguments of what is pending.
+    bytes: usize,
     /// Tool calls so far, refused ones included.
     pub(super) made: u64,
     done: u64,
@@ -21,6 +23,7 @@ pub(super) struct Calls {
 
 #[derive(Debug)]
 struct Call {
+    bytes: usize,
     cancel: CancellationToken,
     /// `github.create_issue`; none for requests that reach no server.
     tool: Option<String>,
@@ -32,14 +35,20 @@ impl Calls {
         self.pending.len()
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn contains(&self, call: u64) -> bool {
         self.pending.contains_key(&call)
     }
 
-    pub(super) fn add(&mut self, call: u64, cancel: CancellationToken) {
+    pub(super) fn add(&mut self, call: u64, bytes: usize, cancel: CancellationToken) {
+        self.bytes += bytes;
         self.pending.insert(
             call,
             Call {
+                bytes,
                 cancel,
                 tool: None,
                 started: false,
@@ -63,11 +72,11 @@ impl Calls {
 
     /// It has its answer.
     pub(super) fn finish(&mut self, call: u64) {
-        if self
-            .pending
-            .remove(&call)
-            .is_some_and(|call| call.tool.is_some() && call.started)
-        {
+        let Some(call) = self.pending.remove(&call) else {
+            return;
+        };
+        self.bytes -= call.bytes;
+        if call.tool.is_some() && call.started {
             self.done += 1;
         }
     }
@@ -81,6 +90,7 @@ impl Calls {
     /// Cancels what is left and says what became of all calls.
     pub(super) fn close(&mut self) -> Summary {
         self.closed = true;
+        self.bytes = 0;
         let mut summary = Summary {
             done: self.done,
             ..Summary::default()
@@ -159,7 +169,7 @@ mod tests {
         let mut calls = Calls::default();
         let tokens: Vec<CancellationToken> = (0..5).map(|_| CancellationToken::new()).collect();
         for (call, token) in (0_u64..).zip(&tokens) {
-            calls.add(call, token.clone());
+            calls.add(call, 10, token.clone());
             if call < 4 {
                 calls.set_tool(call, format!("github.t{call}"));
             }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::run::Inner;
 use super::{Kind, Refusal, lock};
 use crate::catalog::{Catalog, Definition};
-use crate::upstream::CallContext;
+use crate::upstream::{CallContext, Payload};
 
 /// A request, with parameters of the right types.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) enum Request {
     CallTool {
         server: String,
         tool: String,
-        arguments: Map<String, Value>,
+        arguments: Payload,
     },
     ListTools(String),
     DescribeServer(String),
@@ -37,7 +37,7 @@ pub(super) enum Request {
     GetPrompt {
         server: String,
         name: String,
-        arguments: Map<String, Value>,
+        arguments: Payload,
     },
 }
 
@@ -100,14 +100,14 @@ impl Request {
     /// Reads a request; what is wrong with it is the guest's runtime's fault, or that of user code that found the way
     /// around it.
     pub(super) fn read(method: &str, mut params: Value) -> Result<Self, Refusal> {
-        // Arguments are taken out first: they may hold anything, and pass unchanged.
-        let arguments = match params
+        // Arguments are taken out first, and kept as text from here on: they may hold anything, and pass unchanged.
+        let arguments = params
             .as_object_mut()
-            .and_then(|params| params.shift_remove("arguments"))
-        {
-            None | Some(Value::Null) => Map::new(),
-            Some(Value::Object(arguments)) => arguments,
-            Some(_) => {
+            .and_then(|params| params.shift_remove("arguments"));
+        let arguments = match arguments.unwrap_or_default() {
+            Value::Null => Payload::of(&Map::new()),
+            arguments @ Value::Object(_) => Payload::of(&arguments),
+            _ => {
                 return Err(Refusal::new(
                     Kind::Type,
                     format!("{method}: arguments must be an object"),
@@ -170,9 +170,9 @@ impl Inner {
         request: Request,
         catalog: &Arc<Catalog>,
         context: &CallContext,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Payload, Refusal> {
         let upstreams = &self.scope.broker.upstreams;
-        Ok(match request {
+        let value = match request {
             Request::CallTool {
                 server,
                 tool,
@@ -182,6 +182,20 @@ impl Inner {
                 return self
                     .call_tool(call, definition, &tool, arguments, context)
                     .await;
+            }
+            Request::ReadResource { server, uri } => {
+                let definition = self.scope.definition(catalog, &server)?;
+                return Ok(upstreams.read_resource(definition, &uri, context).await?);
+            }
+            Request::GetPrompt {
+                server,
+                name,
+                arguments,
+            } => {
+                let definition = self.scope.definition(catalog, &server)?;
+                return Ok(upstreams
+                    .prompt(definition, &name, arguments, context)
+                    .await?);
             }
             Request::ListTools(server) => {
                 let definition = self.scope.definition(catalog, &server)?;
@@ -212,25 +226,12 @@ impl Inner {
                     .await?
                     .into()
             }
-            Request::ReadResource { server, uri } => {
-                let definition = self.scope.definition(catalog, &server)?;
-                upstreams.read_resource(definition, &uri, context).await?
-            }
             Request::ListPrompts(server) => {
                 let definition = self.scope.definition(catalog, &server)?;
                 upstreams.prompts(definition, context).await?.into()
             }
-            Request::GetPrompt {
-                server,
-                name,
-                arguments,
-            } => {
-                let definition = self.scope.definition(catalog, &server)?;
-                upstreams
-                    .prompt(definition, &name, arguments, context)
-                    .await?
-            }
-        })
+        };
+        Ok(Payload::of(&value))
     }
 
     async fn call_tool(
@@ -238,9 +239,9 @@ impl Inner {
         call: u64,
         definition: &Arc<Definition>,
         tool: &str,
-        arguments: Map<String, Value>,
+        arguments: Payload,
         context: &CallContext,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Payload, Refusal> {
         let name = self.offered(definition, tool, context).await?;
         lock(&self.calls).set_started(call);
         let result = self
@@ -343,6 +344,6 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!(Value::Object(read).to_string(), arguments.to_string());
+        assert_eq!(read.get(), arguments.to_string());
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::calls::{Calls, Summary};
 use super::request::Request;
 use super::{Kind, Refusal, Scope, lock};
-use crate::upstream::{CallContext, Interact};
+use crate::upstream::{CallContext, Interact, Payload};
 
 /// Bounds and company of a run.
 #[derive(Clone)]
@@ -49,24 +50,39 @@ pub struct Response {
     /// The number that the guest gave the request.
     pub call: u64,
     /// Its result.
-    pub result: Result<Value, Refusal>,
+    pub result: Result<Payload, Refusal>,
     _permit: Option<OwnedSemaphorePermit>,
     _unread: Unread,
 }
 
 impl Response {
     /// The `rpc_response` frame.
-    pub fn into_frame(self) -> Value {
-        let mut frame = Map::new();
-        frame.insert("type".to_owned(), "rpc_response".into());
-        frame.insert("call".to_owned(), self.call.into());
-        frame.insert("success".to_owned(), self.result.is_ok().into());
-        match self.result {
-            Ok(payload) => frame.insert("payload".to_owned(), payload),
-            Err(refusal) => frame.insert("error".to_owned(), refusal.into_json()),
-        };
-        Value::Object(frame)
+    pub fn frame(&self) -> impl Serialize {
+        let error = self
+            .result
+            .as_ref()
+            .err()
+            .map(|refusal| refusal.clone().into_json());
+        Frame {
+            kind: "rpc_response",
+            call: self.call,
+            success: error.is_none(),
+            payload: self.result.as_ref().ok(),
+            error,
+        }
     }
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    call: u64,
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a Payload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
 }
 
 /// The requests of one execution.
@@ -113,6 +129,7 @@ impl Run {
     /// Takes a request of the guest. Its answer, whatever it is, comes through the receiver.
     pub fn request(&self, call: u64, method: &str, params: Value) {
         let limits = self.inner.scope.broker.limits;
+        let bytes = size_of(&params);
         let cancel = self.inner.context.cancel.child_token();
         {
             let mut calls = lock(&self.inner.calls);
@@ -125,6 +142,16 @@ impl Run {
             if self.inner.unread.load(Ordering::Relaxed) > 2 * limits.pending {
                 return;
             }
+            if calls.bytes() + bytes > limits.pending_bytes {
+                let message = format!(
+                    "the arguments of pending requests have more than {} MiB",
+                    limits.pending_bytes >> 20
+                );
+                return self.inner.refuse(
+                    call,
+                    Refusal::new(Kind::Permission, message).because("pending_limit"),
+                );
+            }
             if calls.len() >= limits.pending {
                 let message = format!(
                     "{} requests are pending already, the most that may be",
@@ -135,7 +162,7 @@ impl Run {
                     Refusal::new(Kind::Permission, message).because("pending_limit"),
                 );
             }
-            calls.add(call, cancel.clone());
+            calls.add(call, bytes, cancel.clone());
         }
         let request = Request::read(method, params).and_then(|request| {
             if let Request::CallTool { server, tool, .. } = &request {
@@ -201,14 +228,14 @@ impl Inner {
             None => self.scope.broker.catalog().await,
         };
         let redactor = self.scope.broker.redactor(&catalog);
-        let mut result = self.answer(call, request, &catalog, &context).await;
-        match &mut result {
-            Ok(payload) => redactor.value(payload),
-            Err(refusal) => {
+        let result = self.answer(call, request, &catalog, &context).await;
+        let result = result
+            .map(|payload| payload.redacted(&redactor))
+            .map_err(|mut refusal| {
                 refusal.message = redactor.text(&refusal.message).into_owned();
                 redactor.value(&mut refusal.details);
-            }
-        }
+                refusal
+            });
         lock(&self.calls).finish(call);
         self.send(call, result, Some(permit));
     }
@@ -220,7 +247,7 @@ impl Inner {
     fn send(
         &self,
         call: u64,
-        result: Result<Value, Refusal>,
+        result: Result<Payload, Refusal>,
         permit: Option<OwnedSemaphorePermit>,
     ) {
         let unread = Unread::new(&self.unread);
@@ -252,6 +279,26 @@ impl Inner {
     }
 }
 
+/// Bytes of a value as JSON.
+fn size_of(value: &Value) -> usize {
+    struct Counter(usize);
+
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -262,12 +309,12 @@ mod tests {
     fn frames_have_the_shape_of_the_contract() {
         let response = Response {
             call: 7,
-            result: Ok(json!({"content": []})),
+            result: Ok(Payload::of(&json!({"content": []}))),
             _permit: None,
             _unread: Unread::new(&Arc::default()),
         };
         assert_eq!(
-            response.into_frame().to_string(),
+            serde_json::to_string(&response.frame()).unwrap(),
             r#"{"type":"rpc_response","call":7,"success":true,"payload":{"content":[]}}"#
         );
         let refusal = Refusal::new(Kind::Name, "no")
@@ -281,7 +328,7 @@ mod tests {
             _unread: Unread::new(&Arc::default()),
         };
         assert_eq!(
-            response.into_frame().to_string(),
+            serde_json::to_string(&response.frame()).unwrap(),
             r#"{"type":"rpc_response","call":7,"success":false,"error":{"type":"NameError","message":"no","server":"s","tool":"t","details":{"reason":"r"}}}"#
         );
     }

@@ -23,6 +23,7 @@ use self::junk::Junk;
 pub(super) use self::request::RequestContext;
 use super::interact::Interact;
 use super::message::{Outgoing, RpcError};
+use super::payload::Payload;
 use crate::catalog::ServerName;
 
 /// Sends messages to a server.
@@ -87,7 +88,7 @@ struct Waiting {
 }
 
 struct Call {
-    answer: oneshot::Sender<Result<Value, Failure>>,
+    answer: oneshot::Sender<Result<Payload, Failure>>,
     company: Option<Company>,
     sign_of_life: Arc<SignOfLife>,
     /// Ends with the call: questions asked meanwhile are of no use then.

@@ -17,6 +17,9 @@ use super::message::{code, start_of};
 /// A silent server is asked the other question after this.
 const PROBE_AFTER: Duration = Duration::from_secs(3);
 
+/// Nobody has that much to say of itself.
+const LARGEST_ANSWER: usize = 1024 * 1024;
+
 /// What a server said of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peer {
@@ -206,10 +209,14 @@ async fn ask(
         silence: None,
         company: None,
     };
-    connection
+    let result = connection
         .request(method, params, context)
         .await
-        .map_err(Refusal::Failure)
+        .map_err(Refusal::Failure)?;
+    if result.get().len() > LARGEST_ANSWER {
+        return Err(Refusal::Answer(format!("{} bytes", result.get().len())));
+    }
+    Ok(result.value())
 }
 
 fn peer(protocol: String, modern: bool, result: &Value) -> Peer {

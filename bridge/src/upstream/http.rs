@@ -25,22 +25,20 @@ use rmcp::transport::streamable_http_client::{
 };
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::exact::Exact;
 use super::connection::{Connection, Failure, OnChange, Outbox};
 use super::message::{Answer, Incoming, Outgoing, start_of};
-use super::stdio::size_of;
+use super::payload::LARGE;
+use super::stdio::limited;
 use crate::catalog::ServerName;
 
 /// Messages waiting to be sent.
 const QUEUE: usize = 64;
 /// Larger answers are not read at all.
 const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
-/// What an answer may have around its result.
-const ENVELOPE: usize = 64 * 1024;
 /// Time for errors of requests to arrive before that of the whole connection counts.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// Time to say goodbye to a server.
@@ -54,6 +52,8 @@ pub(super) struct Endpoint<'a> {
     /// Tokens of an earlier login, where there may be some.
     pub(super) tokens: Option<oauth::Tokens>,
     pub(super) result_bytes: usize,
+    /// Room for large answers.
+    pub(super) large: Arc<Semaphore>,
     /// Requests at once.
     pub(super) parallel: usize,
 }
@@ -85,6 +85,7 @@ impl Link {
             link: link.clone(),
             queue,
             result_bytes: endpoint.result_bytes,
+            large: endpoint.large,
             has_credentials: has_credentials(endpoint.headers),
         };
         match endpoint.tokens {
@@ -158,6 +159,7 @@ struct Pump {
     link: Link,
     queue: mpsc::Receiver<Outgoing>,
     result_bytes: usize,
+    large: Arc<Semaphore>,
     has_credentials: bool,
 }
 
@@ -168,7 +170,7 @@ impl Pump {
         let reason = loop {
             tokio::select! {
                 message = transport.receive() => match message {
-                    Some(message) => self.received(message),
+                    Some(message) => self.received(message).await,
                     None => break "the connection was closed",
                 },
                 Some(message) = self.queue.recv() => {
@@ -213,7 +215,7 @@ impl Pump {
         connection.close(reason);
     }
 
-    fn received(&self, message: ServerJsonRpcMessage) {
+    async fn received(&self, message: ServerJsonRpcMessage) {
         let id = |id: &NumberOrString| match id {
             NumberOrString::Number(id) => u64::try_from(*id).ok(),
             NumberOrString::String(id) => id.parse().ok(),
@@ -221,16 +223,8 @@ impl Pump {
         let message = match message {
             JsonRpcMessage::Response(response) => {
                 let id = id(&response.id);
-                let result = exact::result(response.result);
-                let bytes = size_of(&result);
-                let answer = if bytes > self.result_bytes + ENVELOPE {
-                    Answer::TooLarge {
-                        bytes: bytes as u64,
-                    }
-                } else {
-                    Answer::Result(result)
-                };
-                Incoming::Answer { id, answer }
+                let answer = Answer::Result(exact::result(response.result));
+                limited(Incoming::Answer { id, answer }, self.result_bytes)
             }
             JsonRpcMessage::Request(request) => {
                 let origin = match request.request.extensions().get::<InboundStreamOrigin>() {
@@ -253,6 +247,20 @@ impl Pump {
                 Some(message) => message,
                 None => return,
             },
+        };
+        // Whoever sends so much waits until there is room.
+        let message = match message {
+            Incoming::Answer {
+                id,
+                answer: Answer::Result(result),
+            } if result.get().len() > LARGE => {
+                let claim = Arc::clone(&self.large).acquire_owned().await.ok();
+                Incoming::Answer {
+                    id,
+                    answer: Answer::Result(result.claimed(claim)),
+                }
+            }
+            message => message,
         };
         self.link.connection.receive(message);
     }
@@ -302,9 +310,8 @@ impl Pump {
 
 fn raw(message: &ServerJsonRpcMessage) -> Option<Incoming> {
     let mut found = None;
-    Incoming::read(serde_json::to_value(message).ok()?, &mut |message| {
-        found = Some(message);
-    });
+    let text = serde_json::to_string(message).ok()?;
+    Incoming::read(&text, &mut |message| found = Some(message)).ok()?;
     found
 }
 
@@ -350,4 +357,4 @@ pub(super) async fn is_legacy_sse(url: &str, configured: &BTreeMap<String, Secre
 }
 
 /// For `serde_json::Value` in [`exact`].
-type Object = serde_json::Map<String, Value>;
+type Object = serde_json::Map<String, serde_json::Value>;

@@ -62,6 +62,11 @@ impl Lines {
         (self.skipping.is_some() || !self.buffer.is_empty()).then(|| self.finish())
     }
 
+    /// Bytes of the line that is not complete yet.
+    pub(super) fn pending(&self) -> usize {
+        self.buffer.len()
+    }
+
     fn extend(&mut self, bytes: &[u8]) {
         match &mut self.skipping {
             Some(skipped) => skipped.extend(bytes),

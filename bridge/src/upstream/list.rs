@@ -1,19 +1,24 @@
 //! Lists that a server gives out in pages, read to the end, and its tools decoded one by one: a bad tool costs only
 //! itself.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Failure, RequestContext};
 use super::message::{code, start_of};
+use super::payload::Payload;
 use crate::catalog::Tool;
 
 /// More pages are not asked for.
 const MOST_PAGES: usize = 512;
-/// More entries are not kept.
+/// More entries are not kept, nor more bytes of them.
 const MOST_ENTRIES: usize = 20_000;
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// Larger entries are bad ones.
+const LARGEST_ENTRY: usize = 512 * 1024;
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -113,14 +118,15 @@ pub(super) async fn pages<'a>(
     context: impl Fn() -> RequestContext<'a>,
 ) -> Result<(Vec<Value>, Option<String>), Failure> {
     let mut entries = Vec::new();
+    let mut bytes = 0;
     let mut cursors = HashSet::new();
-    let mut cursor = None;
+    let mut cursor: Option<Value> = None;
     for _ in 0..MOST_PAGES {
         let mut params = Map::new();
         if let Some(cursor) = &cursor {
-            params.insert("cursor".to_owned(), Value::clone(cursor));
+            params.insert("cursor".to_owned(), cursor.clone());
         }
-        let mut page = match connection.request(method, params, context()).await {
+        let page = match connection.request(method, params, context()).await {
             Err(Failure::Rpc(error))
                 if error.code == code::METHOD_NOT_FOUND && cursor.is_none() =>
             {
@@ -135,27 +141,20 @@ pub(super) async fn pages<'a>(
             }
             page => page?,
         };
-        match page.get_mut(key).map(Value::take) {
-            Some(Value::Array(more)) => entries.extend(more),
-            _ => {
-                return Err(Failure::Malformed(format!(
-                    "{method} without a list of {key}: {}",
-                    start_of(&page.to_string())
-                )));
+        let (more, next) = read_page(method, key, &page)?;
+        for entry in more {
+            bytes += entry.get().len();
+            if entries.len() >= MOST_ENTRIES || bytes > MOST_BYTES {
+                let incomplete = format!("it has more than {} entries", entries.len());
+                return Ok((entries, Some(incomplete)));
             }
+            entries.push(read_entry(entry));
         }
-        if entries.len() > MOST_ENTRIES {
-            entries.truncate(MOST_ENTRIES);
-            return Ok((
-                entries,
-                Some(format!("it has more than {MOST_ENTRIES} entries")),
-            ));
-        }
-        match page.get_mut("nextCursor").map(Value::take) {
-            None | Some(Value::Null) => return Ok((entries, None)),
+        match next {
             // An empty cursor is how some servers say that there is no more.
-            Some(Value::String(next)) if next.is_empty() => return Ok((entries, None)),
-            Some(next) if !cursors.insert(next.to_string()) => {
+            Value::Null => return Ok((entries, None)),
+            Value::String(next) if next.is_empty() => return Ok((entries, None)),
+            next if !cursors.insert(next.to_string()) => {
                 return Ok((
                     entries,
                     Some(format!(
@@ -164,17 +163,61 @@ pub(super) async fn pages<'a>(
                     )),
                 ));
             }
-            Some(next) => cursor = Some(next),
+            next => cursor = Some(next),
         }
     }
     let incomplete = cursor.map(|_| format!("it has more than {MOST_PAGES} pages"));
     Ok((entries, incomplete))
 }
 
+/// The entries of a page, and the cursor of the next one.
+fn read_page<'p>(
+    method: &str,
+    key: &str,
+    page: &'p Payload,
+) -> Result<(Vec<&'p RawValue>, Value), Failure> {
+    let malformed = || {
+        Failure::Malformed(format!(
+            "{method} without a list of {key}: {}",
+            start_of(page.get())
+        ))
+    };
+    let fields: HashMap<String, &RawValue> =
+        serde_json::from_str(page.get()).map_err(|_| malformed())?;
+    let entries = fields
+        .get(key)
+        .and_then(|list| serde_json::from_str(list.get()).ok())
+        .ok_or_else(malformed)?;
+    let cursor = fields
+        .get("nextCursor")
+        .map(|cursor| cursor.get())
+        .filter(|cursor| cursor.len() <= LARGEST_ENTRY);
+    Ok((
+        entries,
+        cursor
+            .and_then(|cursor| serde_json::from_str(cursor).ok())
+            .unwrap_or_default(),
+    ))
+}
+
+/// A large one keeps its name only, which makes it a bad one.
+fn read_entry(entry: &RawValue) -> Value {
+    if entry.get().len() <= LARGEST_ENTRY {
+        return serde_json::from_str(entry.get()).unwrap_or_default();
+    }
+    let fields: HashMap<String, &RawValue> = serde_json::from_str(entry.get()).unwrap_or_default();
+    let name = fields
+        .get("name")
+        .map(|name| name.get())
+        .filter(|name| name.len() <= 1000);
+    let name: Value = name
+        .and_then(|name| serde_json::from_str(name).ok())
+        .unwrap_or_default();
+    json!({"name": name, "inputSchema": format!("a description of {} bytes", entry.get().len())})
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

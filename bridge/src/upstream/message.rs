@@ -3,10 +3,23 @@
 //!
 //! Reading is lenient where real servers are sloppy (ids as text, a missing `jsonrpc`, batches) and never guesses.
 
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::payload::{Payload, is_too_deep};
+
+/// Larger parameters of what a server asks or tells are not read.
+const PARAMS_BYTES: usize = 1024 * 1024;
+/// Of larger errors only code and message are read.
+const ERROR_BYTES: usize = 256 * 1024;
+/// Longer messages of errors are cut.
+const ERROR_TEXT: usize = 16 * 1024;
+
 /// What a server sent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Incoming {
     /// The answer to a request of ours. Without an id that could be ours it belongs to nobody.
     Answer { id: Option<u64>, answer: Answer },
@@ -25,10 +38,10 @@ pub(super) enum Incoming {
 }
 
 /// The content of an answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Answer {
     /// It worked.
-    Result(Value),
+    Result(Payload),
     /// It did not.
     Error(RpcError),
     /// It was larger than allowed and not kept.
@@ -49,12 +62,12 @@ pub struct RpcError {
 }
 
 /// What we send.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) enum Outgoing {
     Request {
         id: u64,
         method: &'static str,
-        params: Map<String, Value>,
+        params: Params,
     },
     Notification {
         method: &'static str,
@@ -64,6 +77,34 @@ pub(super) enum Outgoing {
         id: Value,
         answer: Result<Value, RpcError>,
     },
+}
+
+/// Parameters of a request: fields of ours, and one that passes through unread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Params {
+    pub(super) fields: Map<String, Value>,
+    pub(super) payload: Option<(&'static str, Payload)>,
+}
+
+impl Params {
+    fn into_text(self) -> String {
+        let mut text = Value::Object(self.fields).to_string();
+        if let Some((key, payload)) = self.payload {
+            let separator = if text == "{}" { "" } else { "," };
+            text.pop();
+            let _ = write!(text, "{separator}\"{key}\":{}}}", payload.get());
+        }
+        text
+    }
+}
+
+impl From<Map<String, Value>> for Params {
+    fn from(fields: Map<String, Value>) -> Self {
+        Self {
+            fields,
+            payload: None,
+        }
+    }
 }
 
 /// Codes of JSON-RPC and MCP that are used here.
@@ -84,9 +125,27 @@ impl RpcError {
         }
     }
 
-    fn read(value: &Value) -> Self {
-        let Value::Object(error) = value else {
-            return Self::new(code::INTERNAL, text_of(value));
+    fn read(text: &str) -> Self {
+        if text.len() > ERROR_BYTES {
+            #[derive(Deserialize)]
+            struct Short<'a> {
+                code: Option<i64>,
+                #[serde(borrow)]
+                message: Option<&'a RawValue>,
+            }
+            let short: Option<Short<'_>> = serde_json::from_str(text).ok();
+            let message = short
+                .as_ref()
+                .and_then(|short| short.message)
+                .map_or("an error too large to be read", RawValue::get);
+            return Self::new(
+                short.and_then(|short| short.code).unwrap_or(code::INTERNAL),
+                cut(message),
+            );
+        }
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        let Value::Object(error) = &value else {
+            return Self::new(code::INTERNAL, cut(&text_of(&value)));
         };
         Self {
             code: error
@@ -94,7 +153,7 @@ impl RpcError {
                 .and_then(integer)
                 .unwrap_or(code::INTERNAL),
             message: match error.get("message") {
-                Some(message) => text_of(message),
+                Some(message) => cut(&text_of(message)),
                 None => "error without a message".to_owned(),
             },
             data: error.get("data").cloned().unwrap_or(Value::Null),
@@ -112,84 +171,148 @@ impl RpcError {
 
 impl Outgoing {
     /// The message as JSON.
-    pub(super) fn into_json(self) -> Value {
+    pub(super) fn into_text(self) -> String {
         match self {
             Self::Request { id, method, params } => {
-                json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+                let params = params.into_text();
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
             }
             Self::Notification { method, params } if params.is_empty() => {
-                json!({"jsonrpc": "2.0", "method": method})
+                json!({"jsonrpc": "2.0", "method": method}).to_string()
             }
             Self::Notification { method, params } => {
-                json!({"jsonrpc": "2.0", "method": method, "params": params})
+                json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
             }
             Self::Answer {
                 id,
                 answer: Ok(result),
-            } => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            } => json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
             Self::Answer {
                 id,
                 answer: Err(error),
-            } => json!({"jsonrpc": "2.0", "id": id, "error": error.write()}),
+            } => json!({"jsonrpc": "2.0", "id": id, "error": error.write()}).to_string(),
         }
     }
 }
 
+/// The parts of a message, unread.
+#[derive(Debug, Deserialize)]
+pub(super) struct Envelope<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) params: Option<&'a RawValue>,
+    /// A result of null is one.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) result: Option<&'a RawValue>,
+    /// An error of null is none: some servers send that beside a result.
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
 impl Incoming {
-    /// What `value` is. A batch is several messages.
-    pub(super) fn read(value: Value, each: &mut dyn FnMut(Self)) {
-        match value {
-            Value::Object(object) => each(Self::read_object(object)),
-            Value::Array(batch) if !batch.is_empty() => {
-                for value in batch {
-                    match value {
-                        Value::Object(object) => each(Self::read_object(object)),
-                        other => each(Self::Junk(start_of(&other.to_string()))),
-                    }
+    /// What `text` is. A batch is several messages.
+    pub(super) fn read(text: &str, each: &mut dyn FnMut(Self)) -> Result<(), serde_json::Error> {
+        match text.as_bytes().first() {
+            Some(b'{') => each(Self::read_object(text)?),
+            Some(b'[') => {
+                let batch: Vec<&RawValue> = serde_json::from_str(text)?;
+                if batch.is_empty() {
+                    each(Self::Junk(text.to_owned()));
+                }
+                for message in batch {
+                    let message = message.get();
+                    let object = message
+                        .starts_with('{')
+                        .then(|| Self::read_object(message))
+                        .transpose()?;
+                    each(object.unwrap_or_else(|| Self::Junk(start_of(message))));
                 }
             }
-            other => each(Self::Junk(start_of(&other.to_string()))),
+            _ => {
+                serde_json::from_str::<serde::de::IgnoredAny>(text)?;
+                each(Self::Junk(start_of(text)));
+            }
         }
+        Ok(())
     }
 
-    fn read_object(mut object: Map<String, Value>) -> Self {
-        if let Some(Value::String(method)) = object.get_mut("method") {
-            let method = std::mem::take(method);
-            let params = object.remove("params").unwrap_or(Value::Null);
-            return match object.remove("id") {
-                None | Some(Value::Null) => Self::Notification { method, params },
-                Some(id) => Self::Request {
-                    id,
+    fn read_object(text: &str) -> Result<Self, serde_json::Error> {
+        let Envelope {
+            id,
+            method,
+            params,
+            result,
+            error,
+        } = serde_json::from_str(text)?;
+        if let Some(method) =
+            method.and_then(|method| serde_json::from_str::<String>(method.get()).ok())
+        {
+            let params = params.map_or("null", RawValue::get);
+            // Not a method that anybody knows: such a request is refused, and such a notification ignored.
+            let (method, params) = if params.len() > PARAMS_BYTES {
+                (
+                    format!(
+                        "{} with {} bytes of parameters",
+                        start_of(&method),
+                        params.len()
+                    ),
+                    "null",
+                )
+            } else {
+                (method, params)
+            };
+            let params = serde_json::from_str(params)?;
+            return Ok(match id {
+                None => Self::Notification { method, params },
+                Some(id) if id.get().len() <= PARAMS_BYTES => Self::Request {
+                    id: serde_json::from_str(id.get())?,
                     method,
                     params,
                     origin: None,
                 },
-            };
+                Some(id) => Self::Junk(start_of(id.get())),
+            });
         }
-        let id = object.get("id").and_then(our_id);
-        // Some servers send `"error": null` beside a result.
-        if let Some(error) = object.get("error").filter(|error| !error.is_null()) {
-            return Self::Answer {
+        let id = id.and_then(our_id);
+        Ok(match (error, result) {
+            (Some(error), _) => Self::Answer {
                 id,
-                answer: Answer::Error(RpcError::read(error)),
-            };
-        }
-        match object.remove("result") {
-            Some(result) => Self::Answer {
-                id,
-                answer: Answer::Result(result),
+                answer: Answer::Error(RpcError::read(error.get())),
             },
-            None => Self::Junk(start_of(&Value::Object(object).to_string())),
-        }
+            (None, Some(result)) if is_too_deep(result.get()) => Self::Answer {
+                id,
+                answer: Answer::Malformed("it is nested too deeply".to_owned()),
+            },
+            (None, Some(result)) => Self::Answer {
+                id,
+                answer: Answer::Result(Payload::new(result.to_owned())),
+            },
+            (None, None) => Self::Junk(start_of(text)),
+        })
     }
 }
 
 /// Ids of ours are integers; some servers give them back as text or as a float.
-fn our_id(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(_) => integer(value).and_then(|id| u64::try_from(id).ok()),
-        Value::String(text) => text.parse().ok(),
-        _ => None,
+fn our_id(id: &RawValue) -> Option<u64> {
+    let text = id.get();
+    let text = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .unwrap_or(text);
+    text.strip_suffix(".0").unwrap_or(text).parse().ok()
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(ERROR_TEXT) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -259,19 +382,24 @@ pub(super) fn sniff_id(head: &[u8], tail: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Vec<Incoming> {
+    /// As text, which can be compared.
+    fn read(text: &str) -> Vec<String> {
         let mut messages = Vec::new();
-        Incoming::read(serde_json::from_str(text).unwrap(), &mut |message| {
-            messages.push(message);
-        });
+        let show = |message| match message {
+            Incoming::Answer {
+                id,
+                answer: Answer::Result(result),
+            } => format!("{id:?} {}", result.get()),
+            Incoming::Answer {
+                id,
+                answer: Answer::Error(error),
+            } => {
+                format!("{id:?} {} {} {}", error.code, error.message, error.data)
+            }
+            other => format!("{other:?}"),
+        };
+        Incoming::read(text, &mut |message| messages.push(show(message))).unwrap();
         messages
-    }
-
-    fn answer(id: u64, result: Value) -> Incoming {
-        Incoming::Answer {
-            id: Some(id),
-            answer: Answer::Result(result),
-        }
     }
 
     #[test]
@@ -281,7 +409,7 @@ mod tests {
             r#"{"id":"7","result":{}}"#,
             r#"{"id":7.0,"result":{},"error":null}"#,
         ] {
-            assert_eq!(read(text), [answer(7, json!({}))], "{text}");
+            assert_eq!(read(text), ["Some(7) {}"], "{text}");
         }
         for text in [
             r#"{"id":-1,"result":1}"#,
@@ -289,69 +417,93 @@ mod tests {
             r#"{"id":"x","result":1}"#,
             r#"{"result":1}"#,
         ] {
-            assert_eq!(
-                read(text),
-                [Incoming::Answer {
-                    id: None,
-                    answer: Answer::Result(json!(1))
-                }],
-                "{text}"
-            );
+            assert_eq!(read(text), ["None 1"], "{text}");
         }
+        assert_eq!(read(r#"{"id":1,"result":null}"#), ["Some(1) null"]);
     }
 
     #[test]
     fn a_batch_is_several_messages() {
-        let messages = read(r#"[{"id":1,"result":1},5,{"method":"m","params":[1]}]"#);
         assert_eq!(
-            messages,
+            read(r#"[{"id":1,"result":1},5,{"method":"m","params":[1]}]"#),
             [
-                answer(1, json!(1)),
-                Incoming::Junk("5".to_owned()),
-                Incoming::Notification {
-                    method: "m".to_owned(),
-                    params: json!([1])
-                },
+                "Some(1) 1",
+                r#"Junk("5")"#,
+                r#"Notification { method: "m", params: Array [Number(1)] }"#
             ]
         );
     }
 
     #[test]
     fn errors_of_any_shape_keep_their_text() {
-        let error = |text: &str| match read(text).remove(0) {
-            Incoming::Answer {
-                answer: Answer::Error(error),
-                ..
-            } => error,
-            other => panic!("{other:?}"),
-        };
+        assert_eq!(read(r#"{"id":1,"error":"no"}"#), ["Some(1) -32603 no null"]);
         assert_eq!(
-            error(r#"{"id":1,"error":"no"}"#),
-            RpcError::new(code::INTERNAL, "no")
+            read(r#"{"id":1,"error":{"code":"x","message":["a"]}}"#),
+            [r#"Some(1) -32603 ["a"] null"#]
         );
         assert_eq!(
-            error(r#"{"id":1,"error":{"code":"x","message":["a"]}}"#).message,
-            "[\"a\"]"
+            read(r#"{"id":1,"error":{"code":-5,"message":"m","data":{"a":1}}}"#),
+            [r#"Some(1) -5 m {"a":1}"#]
         );
+        let data = "1,".repeat(ERROR_BYTES);
         assert_eq!(
-            error(r#"{"id":1,"error":{"code":-5,"message":"m","data":{"a":1}}}"#).data,
-            json!({"a": 1})
+            read(&format!(
+                r#"{{"id":1,"error":{{"code":-5,"message":"m","data":[{data}1]}}}}"#
+            )),
+            [r#"Some(1) -5 "m" null"#]
         );
     }
 
     #[test]
-    fn big_integers_and_key_order_survive() {
-        let text = r#"{"id":1,"result":{"z":123456789012345678901234567890,"a":1.10,"m":1e+400}}"#;
-        let Incoming::Answer {
-            answer: Answer::Result(result),
-            ..
-        } = read(text).remove(0)
-        else {
-            panic!()
+    fn results_are_not_touched() {
+        let text = r#"{"z":123456789012345678901234567890,"a":1.10, "m":1e400}"#;
+        assert_eq!(
+            read(&format!(r#"{{"id":1,"result":{text}}}"#)),
+            [format!("Some(1) {text}")]
+        );
+        let deep = format!(
+            r#"{{"id":1,"result":{}{}}}"#,
+            "[".repeat(3000),
+            "]".repeat(3000)
+        );
+        assert!(read(&deep)[0].contains("nested too deeply"));
+    }
+
+    #[test]
+    fn large_questions_are_refused_unread() {
+        let text = "x".repeat(PARAMS_BYTES);
+        let read = read(&format!(r#"{{"id":1,"method":"m","params":["{text}"]}}"#));
+        assert!(
+            read[0].contains("m with 1048580 bytes of parameters"),
+            "{}",
+            &read[0][..100]
+        );
+    }
+
+    #[test]
+    fn a_request_carries_its_payload_unread() {
+        let payload =
+            Payload::new(RawValue::from_string(r#"{"b":1.0,"a":[]}"#.to_owned()).unwrap());
+        let params = Params {
+            fields: Map::new(),
+            payload: Some(("arguments", payload)),
         };
         assert_eq!(
-            result.to_string(),
-            r#"{"z":123456789012345678901234567890,"a":1.10,"m":1e+400}"#
+            params.clone().into_text(),
+            r#"{"arguments":{"b":1.0,"a":[]}}"#
+        );
+        let params = Params {
+            fields: Map::from_iter([("name".to_owned(), json!("t"))]),
+            ..params
+        };
+        let message = Outgoing::Request {
+            id: 3,
+            method: "tools/call",
+            params,
+        };
+        assert_eq!(
+            message.into_text(),
+            r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t","arguments":{"b":1.0,"a":[]}}}"#
         );
     }
 

@@ -63,6 +63,13 @@ impl Redactor {
         }
     }
 
+    /// Whether there is a secret in `text`, which may be JSON.
+    pub fn finds_in(&self, text: &str) -> bool {
+        self.searcher
+            .as_ref()
+            .is_some_and(|searcher| searcher.is_match(text))
+    }
+
     /// Takes secrets out of every string in `value`, keys included.
     pub fn value(&self, value: &mut Value) {
         if self.searcher.is_none() {
@@ -144,6 +151,8 @@ fn spellings(secret: &str) -> Vec<String> {
     let mut spellings = vec![
         secret.to_owned(),
         json[1..json.len() - 1].to_owned(),
+        json[1..json.len() - 1].replace('/', "\\/"),
+        escaped(&json[1..json.len() - 1]),
         percent(bytes, false),
         percent(bytes, true),
         hexadecimal(bytes),
@@ -160,6 +169,18 @@ fn spellings(secret: &str) -> Vec<String> {
         }
     }
     spellings
+}
+
+/// As servers write JSON that has to be plain ASCII.
+fn escaped(json: &str) -> String {
+    use std::fmt::Write as _;
+    json.encode_utf16().fold(String::new(), |mut text, unit| {
+        let _ = match u8::try_from(unit) {
+            Ok(byte) if byte.is_ascii() => write!(text, "{}", char::from(byte)),
+            _ => write!(text, "\\u{unit:04x}"),
+        };
+        text
+    })
 }
 
 fn percent(bytes: &[u8], lower: bool) -> String {

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::SemaphorePermit;
 
 use super::connection::{Company, Failure, RequestContext, answer_to};
 use super::interact::{Question, QuestionKind, Reply};
-use super::message::start_of;
+use super::message::{Params, start_of};
+use super::payload::{LARGE, Payload};
 use super::server::{Server, until};
 use super::start::Live;
 use super::{CallContext, Error};
@@ -24,9 +26,9 @@ impl Server {
         self: &Arc<Self>,
         method: &'static str,
         act: &str,
-        params: Map<String, Value>,
+        params: Params,
         context: &CallContext,
-    ) -> Result<Value, Error> {
+    ) -> Result<Payload, Error> {
         let mut live = self.connect(context).await?;
         let _turn = self.turn(act, context, &live).await?;
         let mut restarted = false;
@@ -77,9 +79,9 @@ impl Server {
         live: &Live,
         method: &'static str,
         act: &str,
-        params: &Map<String, Value>,
+        params: &Params,
         context: &CallContext,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Payload, Problem> {
         let company = Company {
             interact: Arc::clone(&context.interact),
             tool: act.to_owned(),
@@ -87,7 +89,7 @@ impl Server {
         let mut answers = Map::new();
         for _ in 0..=MOST_ROUNDS {
             let mut params = params.clone();
-            params.extend(std::mem::take(&mut answers));
+            params.fields.extend(std::mem::take(&mut answers));
             let request = RequestContext {
                 cancel: &context.cancel,
                 deadline: context.deadline,
@@ -97,21 +99,19 @@ impl Server {
                     .or(self.shared.options.call_timeout),
                 company: Some(company.clone()),
             };
-            let mut result = live
+            let result = live
                 .connection
                 .request(method, params, request)
                 .await
                 .map_err(Problem::Failure)?;
-            match result.get("resultType").and_then(Value::as_str) {
+            match result_type(&result).as_deref() {
                 None | Some("complete") if result.is_object() => return Ok(result),
-                Some("input_required") => {
-                    answers = self.answers(act, &mut result, &company, context).await?;
+                Some("input_required") if result.get().len() <= LARGE => {
+                    answers = self
+                        .answers(act, &mut result.value(), &company, context)
+                        .await?;
                 }
-                _ => {
-                    return Err(Problem::Failure(Failure::Malformed(start_of(
-                        &result.to_string(),
-                    ))));
-                }
+                _ => return Err(Problem::Failure(Failure::Malformed(start_of(result.get())))),
             }
         }
         Err(Problem::Failure(Failure::Malformed(format!(
@@ -266,6 +266,19 @@ impl Server {
             Failure::Unauthorized(reason) => self.unauthorized(reason),
         }
     }
+}
+
+/// `resultType`, which older revisions do not have.
+fn result_type(result: &Payload) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed {
+        result_type: Option<String>,
+    }
+    // Looking for the word is much faster than looking at the value.
+    memchr::memmem::find(result.get().as_bytes(), b"\"resultType\"")?;
+    let typed: Typed = serde_json::from_str(result.get()).ok()?;
+    typed.result_type
 }
 
 /// Why the rounds ended without a result.

@@ -115,6 +115,7 @@ async fn start_process(server: &Arc<Server>, phase: &Phase) -> Result<Arc<Live>,
         redactor: server.redactor.clone(),
         watchdog: server.shared.watchdog(),
         result_bytes: options.result_bytes,
+        large: Arc::clone(&server.shared.large),
     };
     tracing::info!(server.name = %definition.name, "starting server");
     let process = Process::start(program, on_change(server)).map_err(|error| {
@@ -191,6 +192,7 @@ async fn connect(
             headers,
             tokens,
             result_bytes: options.result_bytes,
+            large: Arc::clone(&server.shared.large),
             parallel: options.parallel,
         };
         let attempt = async {

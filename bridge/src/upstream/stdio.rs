@@ -13,12 +13,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub(super) use self::output::size_of;
+use self::output::Reader;
+pub(super) use self::output::limited;
 use super::connection::{Connection, Failure, OnChange, Outbox};
 use super::group::Group;
 use super::message::Outgoing;
@@ -27,8 +28,8 @@ use super::tail::Tail;
 use super::watchdog::Watchdog;
 use crate::catalog::ServerName;
 
-/// Messages waiting to be written; more make their senders wait.
-const QUEUE: usize = 64;
+/// Messages waiting to be written, of any size; more make their senders wait.
+const QUEUE: usize = 8;
 /// Time to end after the input was closed, and then after SIGTERM.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 const TERM_GRACE: Duration = Duration::from_secs(1);
@@ -47,6 +48,8 @@ pub(super) struct Program {
     pub(super) redactor: Redactor,
     pub(super) watchdog: Option<Watchdog>,
     pub(super) result_bytes: usize,
+    /// Room for large answers.
+    pub(super) large: Arc<Semaphore>,
 }
 
 /// A running server process. Clones are the same process.
@@ -94,12 +97,14 @@ impl Process {
         let tail = Arc::new(Tail::default());
         let connection = Connection::new(program.server.clone(), Box::new(Pipe(sender)), on_change);
         let writer = tokio::spawn(write(input, queue, stop.clone()));
-        let reader = tokio::spawn(output::read(
-            output,
-            Arc::clone(&connection),
-            program.server.clone(),
-            program.result_bytes,
-        ));
+        let reader = tokio::spawn({
+            let reader = Reader {
+                connection: Arc::clone(&connection),
+                result_bytes: program.result_bytes,
+                large: program.large,
+            };
+            reader.read(output)
+        });
         let drain = tokio::spawn({
             let (tail, redactor, server) = (
                 Arc::clone(&tail),
@@ -278,7 +283,7 @@ fn signal_name(signal: rustix::process::Signal) -> Option<&'static str> {
 struct Pipe(mpsc::Sender<Vec<u8>>);
 
 fn line(message: Outgoing) -> Vec<u8> {
-    let mut line = message.into_json().to_string().into_bytes();
+    let mut line = message.into_text().into_bytes();
     line.push(b'\n');
     line
 }

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Call, Company, Connection, Failure, SignOfLife};
-use crate::upstream::message::Outgoing;
+use crate::upstream::message::{Outgoing, Params};
+use crate::upstream::payload::Payload;
 use crate::upstream::server::until;
 
 /// Bounds and company of one request.
@@ -29,11 +30,12 @@ impl Connection {
     pub(in crate::upstream) async fn request(
         self: &Arc<Self>,
         method: &'static str,
-        mut params: Map<String, Value>,
+        params: impl Into<Params>,
         context: RequestContext<'_>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Payload, Failure> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        self.add_metadata(id, method, &mut params);
+        let mut params = params.into();
+        self.add_metadata(id, method, &mut params.fields);
         let (sender, mut answer) = oneshot::channel();
         let sign_of_life = Arc::new(SignOfLife::default());
         let over = CancellationToken::new();

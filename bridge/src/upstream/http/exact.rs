@@ -21,16 +21,20 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpError, StreamableHttpPostResponse, StreamableHttpResponseLimits,
 };
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sse_stream::{Sse, SseStream};
 
 use super::body::{bounded_events, read};
 use super::{Error, Object};
-use crate::upstream::message::{Outgoing, start_of};
+use crate::upstream::message::{Envelope, Outgoing, start_of};
+use crate::upstream::payload::{Payload, one_line};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 /// The key of the wrapper.
 const RAW: &str = "io.mcp-code-bridge/raw";
+/// Arguments of more values are refused.
+const MOST_VALUES: usize = 1_000_000;
 /// Enough of an error page to recognise it by.
 const ERROR_BYTES: usize = 64 * 1024;
 
@@ -72,26 +76,36 @@ impl Exact {
 }
 
 /// What rmcp made of a result, back as the server wrote it.
-pub(super) fn result(result: ServerResult) -> Value {
-    match result {
-        ServerResult::CustomResult(CustomResult(Value::Object(mut wrapper)))
-            if wrapper.len() == 1 =>
-        {
-            wrapper.shift_remove(RAW).unwrap_or(Value::Object(wrapper))
-        }
+pub(super) fn result(result: ServerResult) -> Payload {
+    let value = match result {
         ServerResult::CustomResult(CustomResult(value)) => value,
-        other => serde_json::to_value(other).unwrap_or_default(),
+        other => return Payload::of(&other),
+    };
+    match value
+        .get(RAW)
+        .and_then(Value::as_str)
+        .map(|text| RawValue::from_string(text.to_owned()))
+    {
+        Some(Ok(text)) => Payload::new(text),
+        _ => Payload::of(&value),
     }
 }
 
 /// Our message as rmcp's. Only what rmcp itself has to understand is decoded: by way of text, since its types cannot be
 /// made from a [`Value`] with a number of more than 64 bits.
-pub(super) fn message(message: Outgoing) -> Result<ClientJsonRpcMessage, serde_json::Error> {
+pub(super) fn message(message: Outgoing) -> Result<ClientJsonRpcMessage, String> {
     match message {
         Outgoing::Request { id, method, params }
             if !matches!(method, "initialize" | "server/discover" | "tools/list") =>
         {
-            let request = CustomRequest::new(method, Some(Value::Object(params)));
+            let mut fields = params.fields;
+            if let Some((key, payload)) = params.payload {
+                if has_too_many_values(payload.get()) {
+                    return Err(format!("its {key} have more than {MOST_VALUES} values"));
+                }
+                fields.insert(key.to_owned(), payload.value());
+            }
+            let request = CustomRequest::new(method, Some(Value::Object(fields)));
             let id = RequestId::Number(i64::try_from(id).unwrap_or(i64::MAX));
             Ok(ClientJsonRpcMessage::request(
                 ClientRequest::CustomRequest(request),
@@ -103,13 +117,17 @@ pub(super) fn message(message: Outgoing) -> Result<ClientJsonRpcMessage, serde_j
             answer: Ok(result),
         } => {
             let result = ClientResult::CustomResult(CustomResult(result));
-            Ok(ClientJsonRpcMessage::response(
-                result,
-                serde_json::from_value(id)?,
-            ))
+            let id = serde_json::from_value(id).map_err(|error| error.to_string())?;
+            Ok(ClientJsonRpcMessage::response(result, id))
         }
-        message => serde_json::from_str(&message.into_json().to_string()),
+        message => serde_json::from_str(&message.into_text()).map_err(|error| error.to_string()),
     }
+}
+
+/// rmcp wants values, and each takes much more memory than its text may.
+fn has_too_many_values(text: &str) -> bool {
+    text.len() > MOST_VALUES
+        && memchr::memchr2_iter(b',', b'[', text.as_bytes()).count() > MOST_VALUES
 }
 
 /// rmcp itself reads these results: to agree on a version, and to know which arguments go into headers.
@@ -125,33 +143,39 @@ fn is_read_by_rmcp(message: &ClientJsonRpcMessage) -> bool {
     )
 }
 
-fn wrap(mut message: Value) -> Value {
-    if let Value::Object(object) = &mut message
-        && !object.contains_key("method")
-        && let Some(result) = object.get_mut("result")
-    {
-        *result = wrapped(result.take());
-        // Some servers leave it out, or send an error of null beside the result.
-        object.entry("jsonrpc").or_insert_with(|| "2.0".into());
-        object.shift_remove("error");
-    }
-    message
+/// The wrapper of a result.
+fn wrapped(result: &RawValue) -> Value {
+    Value::Object(Object::from_iter([(
+        RAW.to_owned(),
+        one_line(result.get()).into(),
+    )]))
 }
 
-fn wrapped(result: Value) -> Value {
-    Value::Object(Object::from_iter([(RAW.to_owned(), result)]))
+/// An event with a result, its result wrapped; other events as they are.
+fn wrap(text: &str) -> Option<String> {
+    let Envelope {
+        id,
+        method: None,
+        result: Some(result),
+        error: None,
+        ..
+    } = serde_json::from_str(text).ok()?
+    else {
+        return None;
+    };
+    let id = id.map_or("null", RawValue::get);
+    Some(format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#,
+        wrapped(result)
+    ))
 }
 
 fn wrap_events(
     events: impl Stream<Item = Result<Sse, SseError>> + Send + 'static,
 ) -> BoxStream<'static, Result<Sse, SseError>> {
     let wrap_event = |mut event: Sse| {
-        if let Some(message) = event
-            .data
-            .as_deref()
-            .and_then(|data| serde_json::from_str(data).ok())
-        {
-            event.data = Some(wrap(message).to_string());
+        if let Some(message) = event.data.as_deref().and_then(wrap) {
+            event.data = Some(message);
         }
         event
     };
@@ -238,12 +262,19 @@ impl StreamableHttpClient for Exact {
         if !is_request && status.is_success() {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        let parsed: Option<Value> = serde_json::from_slice(&body).ok().filter(Value::is_object);
-        match parsed {
-            Some(parsed)
-                if status.is_success() || parsed.get("error").is_some_and(Value::is_object) =>
+        let text = String::from_utf8_lossy(&body);
+        let text = text.trim_start_matches('\u{feff}').trim();
+        let envelope: Option<Envelope<'_>> = Some(text)
+            .filter(|text| text.starts_with('{'))
+            .and_then(|text| serde_json::from_str(text).ok());
+        match envelope {
+            Some(envelope)
+                if status.is_success()
+                    || envelope
+                        .error
+                        .is_some_and(|error| error.get().starts_with('{')) =>
             {
-                decode(parsed, &message, status)
+                decode(text, &envelope, &message, status)
                     .map(|message| StreamableHttpPostResponse::Json(message, session))
             }
             _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
@@ -325,30 +356,30 @@ fn check_credentials(status: StatusCode, headers: &HeaderMap) -> Result<(), Erro
 
 /// The one message in a body of JSON.
 fn decode(
-    mut parsed: Value,
+    text: &str,
+    envelope: &Envelope<'_>,
     message: &ClientJsonRpcMessage,
     status: StatusCode,
 ) -> Result<ServerJsonRpcMessage, Error> {
-    // An error that some gateway made up does not have our id.
-    if !status.is_success()
-        && let JsonRpcMessage::Request(request) = message
-    {
-        parsed["id"] = serde_json::to_value(&request.id)?;
+    let id = match (envelope.id, message) {
+        // An error that some gateway made up does not have our id.
+        (_, JsonRpcMessage::Request(request)) if !status.is_success() => Some(request.id.clone()),
+        (id, _) => id.and_then(|id| serde_json::from_str(id.get()).ok()),
+    };
+    if let Some(error) = envelope.error {
+        let error = serde_json::from_str(error.get())?;
+        return Ok(ServerJsonRpcMessage::error(error, id));
     }
-    parsed["jsonrpc"] = "2.0".into();
     if !is_read_by_rmcp(message)
-        && parsed.get("error").is_none_or(Value::is_null)
-        && let Some(result) = parsed.get_mut("result").map(Value::take)
+        && let (Some(result), Some(id)) = (envelope.result, id)
     {
-        let id = serde_json::from_value(parsed["id"].take())?;
         return Ok(ServerJsonRpcMessage::response(
             ServerResult::CustomResult(CustomResult(wrapped(result))),
             id,
         ));
     }
-    let text = parsed.to_string();
-    serde_json::from_str(&text).map_err(|error| {
-        let shown = start_of(&text);
+    serde_json::from_str(text).map_err(|error| {
+        let shown = start_of(text);
         StreamableHttpError::UnexpectedServerResponse(
             format!("no JSON-RPC message ({error}): {shown}").into(),
         )
@@ -376,27 +407,24 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn results_pass_through_rmcp_unchanged() {
         for text in [
-            r#"{"content":[{"text":"a","x-own":1,"type":"text","annotations":{"priority":0.1}}],"n":123456789012345678901234567890123456789012345}"#,
+            r#"{"content":[{"text":"a","x-own":1,"type":"text","annotations":{"priority":0.1}}],"n":1e400}"#,
             r#"{"contents":[],"messages":[]}"#,
             "{}",
             r#"{"tools":5,"resultType":"complete"}"#,
             "null",
             r#""text""#,
         ] {
-            let message = json!({"jsonrpc": "2.0", "id": 1, "result": serde_json::from_str::<Value>(text).unwrap()});
-            let message: ServerJsonRpcMessage =
-                serde_json::from_str(&wrap(message).to_string()).unwrap();
+            let event = wrap(&format!(r#"{{"id":1,"result":{text}}}"#)).unwrap();
+            let message: ServerJsonRpcMessage = serde_json::from_str(&event).unwrap();
             let JsonRpcMessage::Response(response) = message else {
                 panic!("{text}")
             };
-            assert_eq!(result(response.result).to_string(), text);
+            assert_eq!(result(response.result).get(), text);
         }
     }
 }

@@ -5,57 +5,78 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::ChildStdout;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::catalog::ServerName;
 use crate::upstream::connection::Connection;
 use crate::upstream::lines::{Line, Lines};
 use crate::upstream::message::{Answer, Incoming, sniff_id, start_of};
+use crate::upstream::payload::LARGE;
 
 /// Longer lines are not kept at all.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
-/// What an answer may have around its result.
+/// What a result may have around its content.
 const ENVELOPE: usize = 64 * 1024;
 /// Parsing more than this would hold up the other tasks of the thread.
 const PARSE_APART: usize = 256 * 1024;
 
-/// Reads to the end.
-pub(super) async fn read(
-    mut output: ChildStdout,
-    connection: Arc<Connection>,
-    server: ServerName,
-    result_bytes: usize,
-) {
-    let mut lines = Lines::new(LONGEST_LINE);
-    let mut buffer = vec![0; 64 * 1024];
-    let mut complete = Vec::new();
-    loop {
-        let count = output.read(&mut buffer).await.unwrap_or(0);
-        if count == 0 {
-            complete.extend(lines.rest());
-        } else {
-            lines.push(&buffer[..count], &mut |line| complete.push(line));
-        }
-        for line in complete.drain(..) {
-            let size = match &line {
-                Line::Whole(bytes) => bytes.len(),
-                Line::TooLong { .. } => 0,
-            };
-            let messages = if size > PARSE_APART {
-                let parsed = tokio::task::spawn_blocking(move || parse(line, result_bytes)).await;
-                parsed.unwrap_or_default()
+/// What the task that reads has to know.
+pub(super) struct Reader {
+    pub(super) connection: Arc<Connection>,
+    pub(super) result_bytes: usize,
+    pub(super) large: Arc<Semaphore>,
+}
+
+impl Reader {
+    /// Reads to the end.
+    pub(super) async fn read(self, mut output: ChildStdout) {
+        let mut lines = Lines::new(LONGEST_LINE);
+        let mut buffer = vec![0; 64 * 1024];
+        let mut complete = Vec::new();
+        let mut claim = None;
+        loop {
+            let count = output.read(&mut buffer).await.unwrap_or(0);
+            if count == 0 {
+                complete.extend(lines.rest());
             } else {
-                parse(line, result_bytes)
-            };
-            for message in messages {
-                connection.receive(message);
+                lines.push(&buffer[..count], &mut |line| complete.push(line));
+            }
+            for line in complete.drain(..) {
+                self.take(line, claim.take()).await;
+            }
+            if count == 0 {
+                return;
+            }
+            // Whoever writes so much waits until there is room, as on any full pipe.
+            if lines.pending() > LARGE && claim.is_none() {
+                claim = Arc::clone(&self.large).acquire_owned().await.ok();
             }
         }
-        if count == 0 {
-            tracing::debug!(server.name = %server, "server closed its output");
-            return;
+    }
+
+    async fn take(&self, line: Line, claim: Option<OwnedSemaphorePermit>) {
+        let result_bytes = self.result_bytes;
+        let messages = match &line {
+            Line::Whole(bytes) if bytes.len() > PARSE_APART => {
+                tokio::task::spawn_blocking(move || parse(line, result_bytes))
+                    .await
+                    .unwrap_or_default()
+            }
+            _ => parse(line, result_bytes),
+        };
+        let mut claim = claim;
+        for message in messages {
+            self.connection.receive(match message {
+                Incoming::Answer {
+                    id,
+                    answer: Answer::Result(result),
+                } => Incoming::Answer {
+                    id,
+                    answer: Answer::Result(result.claimed(claim.take())),
+                },
+                message => message,
+            });
         }
     }
 }
@@ -76,15 +97,13 @@ fn parse(line: Line, result_bytes: usize) -> Vec<Incoming> {
     if text.is_empty() {
         return Vec::new();
     }
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(error) => return vec![broken(text, &error)],
-    };
     let mut messages = Vec::new();
-    Incoming::read(value, &mut |message| {
-        messages.push(limited(message, bytes.len(), result_bytes));
-    });
-    messages
+    match Incoming::read(text, &mut |message| {
+        messages.push(limited(message, result_bytes));
+    }) {
+        Ok(()) => messages,
+        Err(error) => vec![broken(text, &error)],
+    }
 }
 
 /// A line that is no JSON: banners and prints, or an answer with `NaN` in it.
@@ -103,42 +122,18 @@ fn broken(text: &str, error: &serde_json::Error) -> Incoming {
     }
 }
 
-fn limited(message: Incoming, line_bytes: usize, result_bytes: usize) -> Incoming {
+/// Results are allowed up to a size.
+pub(in crate::upstream) fn limited(message: Incoming, result_bytes: usize) -> Incoming {
     match message {
         Incoming::Answer {
             id,
             answer: Answer::Result(result),
-        } if line_bytes > result_bytes => {
-            let bytes = size_of(&result);
-            let answer = if bytes > result_bytes + ENVELOPE {
-                Answer::TooLarge {
-                    bytes: bytes as u64,
-                }
-            } else {
-                Answer::Result(result)
-            };
-            Incoming::Answer { id, answer }
-        }
+        } if result.get().len() > result_bytes + ENVELOPE => Incoming::Answer {
+            id,
+            answer: Answer::TooLarge {
+                bytes: result.get().len() as u64,
+            },
+        },
         message => message,
     }
-}
-
-/// Bytes of a value as compact JSON.
-pub(in crate::upstream) fn size_of(value: &Value) -> usize {
-    struct Counter(usize);
-
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut counter = Counter(0);
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
 }

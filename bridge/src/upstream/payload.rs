@@ -1,0 +1,190 @@
+//! JSON that passes through unread: results on their way to the guest, arguments on their way to a server.
+//!
+//! Parsed into values, a megabyte of small numbers takes fifty; as text it takes one, and nothing about it can change.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::redact::Redactor;
+
+/// Larger results are held a few at a time, in the whole bridge.
+pub(super) const LARGE: usize = 1024 * 1024;
+/// So many of them.
+pub(super) const LARGE_AT_ONCE: usize = 16;
+/// Deeper JSON is no use to anybody, and more than Python's parser takes.
+const DEEPEST: usize = 200;
+
+/// One JSON value as text.
+pub struct Payload {
+    text: Box<RawValue>,
+    /// For a large one: room in the memory for such, until it has been passed on.
+    _claim: Option<OwnedSemaphorePermit>,
+}
+
+impl Payload {
+    /// From a value of ours.
+    pub fn of(value: &impl Serialize) -> Self {
+        let text =
+            serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self { text, _claim: None }
+    }
+
+    pub(super) fn new(text: Box<RawValue>) -> Self {
+        Self { text, _claim: None }
+    }
+
+    /// With room for it claimed.
+    pub(super) fn claimed(self, claim: Option<OwnedSemaphorePermit>) -> Self {
+        Self {
+            _claim: claim,
+            ..self
+        }
+    }
+
+    /// The text.
+    pub fn get(&self) -> &str {
+        self.text.get()
+    }
+
+    /// The value, for small ones and for tests.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.get()).unwrap_or_default()
+    }
+
+    /// It is an object, as all results of MCP are.
+    pub(super) fn is_object(&self) -> bool {
+        self.get().starts_with('{')
+    }
+
+    /// Without secrets.
+    #[must_use]
+    pub fn redacted(self, redactor: &Redactor) -> Self {
+        if !redactor.finds_in(self.get()) {
+            return self;
+        }
+        let mut value = self.value();
+        redactor.value(&mut value);
+        Self {
+            text: Self::of(&value).text,
+            ..self
+        }
+    }
+}
+
+impl Clone for Payload {
+    fn clone(&self) -> Self {
+        Self::new(self.text.clone())
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Payload({} bytes)", self.get().len())
+    }
+}
+
+impl Serialize for Payload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+/// `text` as one line: spaces and line ends between its tokens are left out where there is a line end.
+pub(super) fn one_line(text: &str) -> String {
+    if !text.contains(['\n', '\r']) {
+        return text.to_owned();
+    }
+    let mut line = String::with_capacity(text.len());
+    let mut rest = text;
+    // Outside of a string up to the next quote, then inside of it up to the one that ends it.
+    while let Some(quote) = rest.find('"') {
+        line.extend(rest[..quote].split_ascii_whitespace());
+        let end = end_of_string(&rest[quote..]);
+        line.push_str(&rest[quote..quote + end]);
+        rest = &rest[quote + end..];
+    }
+    line.extend(rest.split_ascii_whitespace());
+    line
+}
+
+/// Where the string ends that `text` begins with.
+fn end_of_string(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Whether valid JSON is nested deeper than anybody can use.
+pub(super) fn is_too_deep(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(next) = memchr::memchr3(b'"', b'[', b'{', &bytes[at..]) {
+        // What was closed on the way there.
+        let closed = memchr::memchr2_iter(b']', b'}', &bytes[at..at + next]).count();
+        depth = depth.saturating_sub(closed);
+        at += next;
+        if bytes[at] == b'"' {
+            at += end_of_string(&text[at..]);
+        } else {
+            depth += 1;
+            at += 1;
+            if depth > DEEPEST {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_of_strings() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(!is_too_deep(&nested(DEEPEST)));
+        assert!(is_too_deep(&nested(DEEPEST + 1)));
+        assert!(!is_too_deep(
+            &json!({"a": nested(500), "\"": "\\[["}).to_string()
+        ));
+        let wide: Vec<Value> = (0..1000).map(|_| json!([{}, []])).collect();
+        assert!(!is_too_deep(&json!(wide).to_string()));
+    }
+
+    #[test]
+    fn secrets_are_taken_out_and_nothing_else_changes() {
+        let redactor = Redactor::new(["super\"secret"]);
+        let payload = |text: &str| Payload::new(RawValue::from_string(text.to_owned()).unwrap());
+        let text = r#"{"a":1.0,"b":[ 1e400,"\/"]}"#;
+        assert_eq!(payload(text).redacted(&redactor).get(), text);
+        let text = r#"{"z":1.0,"a":"x super\"secret"}"#;
+        assert_eq!(
+            payload(text).redacted(&redactor).get(),
+            r#"{"z":1.0,"a":"x [redacted]"}"#
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn one_line_is_the_same_value(text in prop::collection::vec("[ -~\\n\\t\u{e9}]{0,12}", 0..5)) {
+            let value = json!({"a": text, "b\n": [1, {"c": null}]});
+            let pretty = format!("{value:#}").replace('\n', "\r\n");
+            prop_assert_eq!(one_line(&pretty), value.to_string());
+        }
+    }
+}
