@@ -8,7 +8,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use serde_json::Value;
+use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::{Error, FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT, ToGuest};
@@ -65,7 +65,7 @@ impl Sender {
     }
 
     /// Likewise, a frame that is made elsewhere. One that is larger than a frame may be is not taken; its size comes back.
-    pub fn queue_json(&mut self, frame: &Value) -> Result<(), usize> {
+    pub fn queue_json(&mut self, frame: &impl Serialize) -> Result<(), usize> {
         self.compact();
         let before = self.buffer.len();
         // Writing JSON to memory cannot fail; if it did, nothing would be sent.

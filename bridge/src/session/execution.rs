@@ -275,7 +275,7 @@ impl Live {
     /// Puts an answer behind the frames that wait. One that is too large becomes an error.
     fn answer(&mut self, response: Response) {
         let call = response.call;
-        if let Err(size) = self.link.sender.queue_json(&response.into_frame()) {
+        if let Err(size) = self.link.sender.queue_json(&response.frame()) {
             let message =
                 format!("the result has {size} bytes; at most {TO_GUEST_LIMIT} can be passed on");
             let _ = self
