@@ -29,7 +29,10 @@ pub(super) fn read(identity: &Identity, info: &SystemInfo, owner: Option<u32>) -
     // Podman says that it can, whatever the user's rights; without root, cgroup v1 never lets it.
     let never = (rootless && cgroup_version == Some(1)).then_some(false);
     needs(never.or(info.memory_limit), Limit::Memory);
-    needs(never.or(info.swap_limit), Limit::Memory);
+    // Podman looks for the swap controller in the root of the hierarchy, where cgroup v2 never has it.
+    if identity.kind == EngineKind::Docker {
+        needs(info.swap_limit, Limit::Memory);
+    }
     needs(never.or(info.pids_limit), Limit::Pids);
     needs(never.or(info.cpu_cfs_quota), Limit::Cpus);
     EngineReport {
@@ -82,6 +85,19 @@ pub(super) mod tests {
         let report = read(&identity(EngineKind::Podman), &info, Some(0));
         assert_eq!(report.unenforced, []);
         assert_eq!(report.in_words(), "podman on cgroup v1");
+    }
+
+    #[test]
+    fn podman_denies_its_swap_limit_on_cgroup_v2_where_it_has_one() {
+        let info = SystemInfo {
+            memory_limit: Some(true),
+            swap_limit: Some(false),
+            pids_limit: Some(true),
+            cgroup_version: Some(SystemInfoCgroupVersionEnum::_2),
+            ..SystemInfo::default()
+        };
+        let report = read(&identity(EngineKind::Podman), &info, Some(1000));
+        assert_eq!(report.unenforced, []);
     }
 
     #[test]
