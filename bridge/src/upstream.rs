@@ -325,7 +325,7 @@ impl Upstreams {
         );
         let old = servers.insert(definition.name.clone(), Arc::clone(&server));
         if let Some(old) = old {
-            tokio::spawn(async move { old.stop().await });
+            tokio::spawn(async move { old.retire().await });
         }
         Ok(server)
     }

@@ -205,12 +205,18 @@ async fn an_endpoint_that_cannot_serve_says_what_it_is() {
 
 #[tokio::test]
 async fn errors_and_sizes_are_those_of_the_call() {
+    for sse in [false, true] {
+        check_errors_and_sizes(sse).await;
+    }
+}
+
+async fn check_errors_and_sizes(sse: bool) {
     let options = Options {
         result_bytes: 1024 * 1024,
         ..World::options()
     };
     let served = Served::with(
-        json!({"calls": {
+        json!({"http": {"sse": sse}, "calls": {
             "no": [[{"error": {"code": -32602, "message": "no", "data": [1]}}]],
             "over": [[{"big": 2 * 1024 * 1024}]],
         }}),

@@ -17,7 +17,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
-use rmcp::model::{GetExtensions as _, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage};
+use rmcp::model::{
+    ErrorCode, ErrorData, GetExtensions as _, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
+};
 use rmcp::service::InboundStreamOrigin;
 use rmcp::transport::auth::{AuthClient, AuthError};
 use rmcp::transport::streamable_http_client::{
@@ -31,14 +33,14 @@ use tokio_util::sync::CancellationToken;
 use self::exact::Exact;
 use super::connection::{Connection, Failure, OnChange, Outbox};
 use super::message::{Answer, Incoming, Outgoing, start_of};
-use super::payload::LARGE;
+use super::payload::{ENVELOPE, LARGE};
 use super::stdio::limited;
 use crate::catalog::ServerName;
 
 /// Messages waiting to be sent.
 const QUEUE: usize = 64;
-/// Larger answers are not read at all.
-const LARGEST_ANSWER: usize = 64 * 1024 * 1024;
+/// Messages that rmcp's transport may keep for us.
+const KEPT: usize = 4;
 /// Time for errors of requests to arrive before that of the whole connection counts.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// Time to say goodbye to a server.
@@ -71,11 +73,12 @@ impl Link {
     /// Opens one. Nothing is sent yet but what tokens need.
     pub(super) async fn open(endpoint: Endpoint<'_>, on_change: OnChange) -> Result<Self, String> {
         let client = Exact::new(endpoint.url)?;
-        let config = StreamableHttpClientTransportConfig::with_uri(endpoint.url)
+        let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url)
             .custom_headers(headers(endpoint.headers)?)
             .max_concurrent_requests(endpoint.parallel)
-            .max_sse_event_size(LARGEST_ANSWER)
-            .max_json_response_size(LARGEST_ANSWER);
+            .max_sse_event_size(endpoint.result_bytes + 2 * ENVELOPE)
+            .max_json_response_size(endpoint.result_bytes + 2 * ENVELOPE);
+        config.channel_buffer_capacity = KEPT;
         let (sender, queue) = mpsc::channel(QUEUE);
         let stop = CancellationToken::new();
         let connection =
@@ -226,6 +229,22 @@ impl Pump {
                 let answer = Answer::Result(exact::result(response.result));
                 limited(Incoming::Answer { id, answer }, self.result_bytes)
             }
+            JsonRpcMessage::Error(error) if is_of_transport(&error.error) => {
+                let failure = if error.error.message == exact::TOO_LARGE {
+                    Failure::TooLarge {
+                        bytes: self.result_bytes as u64,
+                    }
+                } else {
+                    Failure::Transport {
+                        what: error.error.message.into_owned(),
+                        seen: true,
+                    }
+                };
+                if let Some(id) = error.id.as_ref().and_then(id) {
+                    self.link.connection.fail(id, failure);
+                }
+                return;
+            }
             JsonRpcMessage::Request(request) => {
                 let origin = match request.request.extensions().get::<InboundStreamOrigin>() {
                     Some(InboundStreamOrigin::OutboundRequest(request)) => id(request),
@@ -306,6 +325,12 @@ impl Pump {
             error => seen(chain(error)),
         }
     }
+}
+
+/// Errors that no server sent: rmcp's transport, or ours, lost an answer.
+fn is_of_transport(error: &ErrorData) -> bool {
+    error.code == ErrorCode::INTERNAL_ERROR
+        && (error.message.starts_with("streamable HTTP ") || error.message == exact::TOO_LARGE)
 }
 
 fn raw(message: &ServerJsonRpcMessage) -> Option<Incoming> {

@@ -14,7 +14,9 @@ use super::redact::Redactor;
 /// Larger results are held a few at a time, in the whole bridge.
 pub(super) const LARGE: usize = 1024 * 1024;
 /// So many of them.
-pub(super) const LARGE_AT_ONCE: usize = 16;
+pub(super) const LARGE_AT_ONCE: usize = 8;
+/// What a message may have around its result.
+pub(super) const ENVELOPE: usize = 64 * 1024;
 /// Deeper JSON is no use to anybody, and more than Python's parser takes.
 const DEEPEST: usize = 200;
 

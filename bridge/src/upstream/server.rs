@@ -24,6 +24,9 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 /// A server that ran this long did not fail to start.
 const STABLE: Duration = Duration::from_secs(10);
 
+/// A server whose definition has changed may finish its calls within this.
+const RETIREMENT: Duration = Duration::from_secs(60);
+
 /// The actor.
 pub(super) struct Server {
     pub(super) definition: Arc<Definition>,
@@ -248,6 +251,13 @@ impl Server {
     pub(super) fn worked(&self) {
         lock(&self.state).failures = 0;
         *lock(&self.last_used) = Instant::now();
+    }
+
+    /// Stops it for good as soon as what it is asked already is answered, or has had its time.
+    pub(super) async fn retire(&self) {
+        let all = u32::try_from(self.shared.options.parallel.max(1)).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(RETIREMENT, self.permits.acquire_many(all)).await;
+        self.stop().await;
     }
 
     /// Stops it for good.

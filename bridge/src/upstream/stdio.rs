@@ -233,7 +233,14 @@ impl Process {
     }
 }
 
-/// The last lines of a text, for a message.
+/// What is known to help where a server says this.
+fn hint(words: &str) -> Option<&'static str> {
+    words.contains("Could not start dynamically linked executable").then_some(
+        "on NixOS programs from elsewhere need programs.nix-ld.enable, or take the server from nixpkgs",
+    )
+}
+
+/// The last lines of a text, for a message, and what helps.
 pub(super) fn shortened(words: &str) -> String {
     const SHOWN: usize = 2000;
     let over = words.len().saturating_sub(SHOWN);
@@ -242,10 +249,16 @@ pub(super) fn shortened(words: &str) -> String {
         .map(|(at, _)| at)
         .find(|at| *at >= over)
         .unwrap_or(0);
-    match words[start..].split_once('\n') {
+    let mut text = match words[start..].split_once('\n') {
         Some((_, whole)) if start > 0 => format!("... {whole}"),
         _ => words[start..].to_owned(),
+    };
+    if let Some(hint) = hint(words) {
+        text.push_str(" (");
+        text.push_str(hint);
+        text.push(')');
     }
+    text
 }
 
 fn describe(status: ExitStatus) -> String {

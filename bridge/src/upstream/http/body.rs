@@ -29,6 +29,22 @@ pub(super) async fn read(
     Ok(body)
 }
 
+/// An event grew larger than allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("an event is too large")]
+struct TooLarge;
+
+/// Whether a stream of events ended for that reason.
+pub(super) fn is_too_large(error: &(dyn std::error::Error + 'static)) -> bool {
+    let is_it = |error: &(dyn std::error::Error + 'static)| {
+        let inner = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        error.is::<TooLarge>() || inner.is_some_and(|inner| inner.is::<TooLarge>())
+    };
+    std::iter::successors(Some(error), |error| error.source()).any(is_it)
+}
+
 /// Ends the stream with an error where one event grows too large: events end with an empty line.
 pub(super) fn bounded_events(
     response: reqwest::Response,
@@ -51,9 +67,7 @@ pub(super) fn bounded_events(
             };
         }
         if size > limit {
-            return Err(std::io::Error::other(format!(
-                "an event is larger than {limit} bytes"
-            )));
+            return Err(std::io::Error::other(TooLarge));
         }
         Ok(chunk)
     })

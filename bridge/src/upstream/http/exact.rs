@@ -24,13 +24,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sse_stream::{Sse, SseStream};
 
-use super::body::{bounded_events, read};
+use super::body::{self, bounded_events, read};
 use super::{Error, Object};
-use crate::upstream::message::{Envelope, Outgoing, start_of};
+use crate::upstream::message::{Envelope, Outgoing, code, start_of};
 use crate::upstream::payload::{Payload, one_line};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
+/// What is said in place of an answer that is too large.
+pub(super) const TOO_LARGE: &str = "io.mcp-code-bridge/too-large";
 /// The key of the wrapper.
 const RAW: &str = "io.mcp-code-bridge/raw";
 /// Arguments of more values are refused.
@@ -182,6 +184,36 @@ fn wrap_events(
     events.map_ok(wrap_event).boxed()
 }
 
+fn wrap_answers(
+    events: impl Stream<Item = Result<Sse, SseError>> + Send + 'static,
+    message: &ClientJsonRpcMessage,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    if is_read_by_rmcp(message) {
+        events.boxed()
+    } else {
+        wrap_events(events)
+    }
+}
+
+/// An answer that is larger than allowed becomes one that says so: of a stream that just ends nobody would know why.
+fn own_up(
+    events: BoxStream<'static, Result<Sse, SseError>>,
+    id: &RequestId,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let id = serde_json::to_string(id).unwrap_or_default();
+    let owned = events.map(move |event| match event {
+        Err(error) if body::is_too_large(&error) => {
+            let code = code::INTERNAL;
+            let data = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{TOO_LARGE}"}}}}"#
+            );
+            Ok(Sse::default().data(data))
+        }
+        event => event,
+    });
+    owned.boxed()
+}
+
 impl StreamableHttpClient for Exact {
     type Error = reqwest::Error;
 
@@ -245,10 +277,11 @@ impl StreamableHttpClient for Exact {
         if status.is_success() && kind.starts_with(EVENTS) {
             let events =
                 SseStream::from_bytes_stream(bounded_events(response, limits.max_sse_event_size));
-            let events = if is_read_by_rmcp(&message) {
-                events.boxed()
-            } else {
-                wrap_events(events)
+            let events = match &message {
+                JsonRpcMessage::Request(request) => {
+                    own_up(wrap_answers(events, &message), &request.id)
+                }
+                _ => events.boxed(),
             };
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }

@@ -12,12 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::upstream::connection::Connection;
 use crate::upstream::lines::{Line, Lines};
 use crate::upstream::message::{Answer, Incoming, sniff_id, start_of};
-use crate::upstream::payload::LARGE;
+use crate::upstream::payload::{ENVELOPE, LARGE};
 
-/// Longer lines are not kept at all.
-const LONGEST_LINE: usize = 64 * 1024 * 1024;
-/// What a result may have around its content.
-const ENVELOPE: usize = 64 * 1024;
 /// Parsing more than this would hold up the other tasks of the thread.
 const PARSE_APART: usize = 256 * 1024;
 
@@ -31,7 +27,8 @@ pub(super) struct Reader {
 impl Reader {
     /// Reads to the end.
     pub(super) async fn read(self, mut output: ChildStdout) {
-        let mut lines = Lines::new(LONGEST_LINE);
+        // Longer ones cannot hold a result that may pass.
+        let mut lines = Lines::new(self.result_bytes + 2 * ENVELOPE);
         let mut buffer = vec![0; 64 * 1024];
         let mut complete = Vec::new();
         let mut claim = None;
