@@ -140,12 +140,12 @@ impl Execution<'_> {
                 Some(response) = self.responses.recv(),
                     if live.link.sender.unsent() < ANSWERS_LIMIT && !unwritable =>
                 {
-                    live.answer(response);
+                    live.answer(&response);
                     // Those that are there already go out in one write.
                     while live.link.sender.unsent() < ANSWERS_LIMIT
                         && let Ok(response) = self.responses.try_recv()
                     {
-                        live.answer(response);
+                        live.answer(&response);
                     }
                 }
                 event = live.link.receiver.event() => {
@@ -273,7 +273,7 @@ impl Live {
     }
 
     /// Puts an answer behind the frames that wait. One that is too large becomes an error.
-    fn answer(&mut self, response: Response) {
+    fn answer(&mut self, response: &Response) {
         let call = response.call;
         if let Err(size) = self.link.sender.queue_json(&response.frame()) {
             let message =

@@ -40,7 +40,10 @@ pub(super) fn is_too_large(error: &(dyn std::error::Error + 'static)) -> bool {
         let inner = error
             .downcast_ref::<std::io::Error>()
             .and_then(std::io::Error::get_ref);
-        error.is::<TooLarge>() || inner.is_some_and(|inner| inner.is::<TooLarge>())
+        error.is::<TooLarge>()
+            || inner
+                .and_then(|inner| inner.downcast_ref::<TooLarge>())
+                .is_some()
     };
     std::iter::successors(Some(error), |error| error.source()).any(is_it)
 }
