@@ -114,11 +114,7 @@ fn signals_end_it_cleanly(engine: &EngineUnderTest) {
         let pid = bridge.pid();
         bridge.signal(signal);
         bridge.wait(limit(5));
-        assert_eq!(
-            engine.containers_of(pid),
-            Vec::<String>::new(),
-            "on a signal it cleans up before it ends"
-        );
+        engine.assert_nothing_left_of(pid);
         assert_no_process(&mark);
     }
 }

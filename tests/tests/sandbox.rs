@@ -135,13 +135,19 @@ fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
         assert!(!everything.contains(text), "{text} is seen in the guest");
     }
     assert_ne!(found["host_name"], host_name.trim());
-    assert_eq!(
-        found["devices"],
-        json!([
-            "fd", "full", "mqueue", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin",
-            "stdout", "tty", "urandom", "zero"
-        ])
-    );
+    let devices: Vec<&str> = found["devices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let known = "core fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero";
+    for device in devices {
+        assert!(
+            known.split(' ').any(|known| known == device),
+            "/dev/{device}"
+        );
+    }
 }
 
 fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
@@ -227,10 +233,10 @@ fn open_files_are_limited(engine: &EngineUnderTest) {
         "import resource\nprint(resource.getrlimit(resource.RLIMIT_NOFILE)[1], resource.getrlimit(resource.RLIMIT_CORE)[0])",
     );
     let found = answer.succeeded();
-    if engine.enforces_limits() {
+    if engine.kind != Kind::PodmanRootless {
         assert_eq!(found, "1024 0\n");
     } else {
-        // Podman 4.3 drops a rootless container's ulimits with its other limits: the user's own apply.
+        // Podman (4.3 and 5.4, by its Docker API) drops a rootless container's ulimits: the user's own apply.
         let files: u64 = found.split(' ').next().unwrap().parse().unwrap();
         assert!(files <= 1 << 20, "{found}");
     }

@@ -50,14 +50,20 @@ fn reports_how_the_code_ended(engine: &EngineUnderTest) {
     assert_eq!(bridge.run("print(__name__); import sys; print(sys.modules['__main__'] is sys.modules[__name__])").succeeded(), "__main__\nTrue\n");
 }
 
+/// A time limit for a call, in seconds that the machine can keep.
+fn seconds(wanted: u64) -> u64 {
+    limit(wanted).as_secs()
+}
+
 fn an_interrupt_keeps_variables(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("kept = 'still here'").succeeded();
-    let answer = bridge
-        .call(&json!({"code": "print('looping', flush=True)\nwhile True: pass", "timeout": 2}));
+    let looping = "print('looping', flush=True)\nwhile True: pass";
+    let answer = bridge.call(&json!({"code": looping, "timeout": seconds(2)}));
     answer.failed("timeout", "variables are kept");
     assert_eq!((answer.stdout(), answer.state()), ("looping\n", "kept"));
-    let answer = bridge.call(&json!({"code": "import time\ntime.sleep(60)", "timeout": 1}));
+    let answer =
+        bridge.call(&json!({"code": "import time\ntime.sleep(60)", "timeout": seconds(1)}));
     answer.failed("timeout", "line 2");
     assert_eq!(bridge.run("print(kept)").succeeded(), "still here\n");
 }
@@ -66,8 +72,9 @@ fn a_kill_says_that_variables_are_lost(engine: &EngineUnderTest) {
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_GRACE", "300ms")
         .start();
-    let code = "import signal\nlost = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf', flush=True)\nwhile True: pass";
-    let answer = bridge.call(&json!({"code": code, "timeout": 2}));
+    bridge.run("lost = 1").succeeded();
+    let deaf = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('deaf', flush=True)\nwhile True: pass";
+    let answer = bridge.call(&json!({"code": deaf, "timeout": seconds(2)}));
     answer.failed("timeout", "variables are lost");
     assert_eq!((answer.stdout(), answer.state()), ("deaf\n", "lost"));
     let next = bridge.run("print('lost' in globals())");

@@ -7,4 +7,16 @@ export CI=true RUST_BACKTRACE=0 TEST_TIME_FACTOR=6 TEST_ENGINE_EXCLUSIVE=1 TEST_
 export TEST_ENGINE_PODMAN_ROOTLESS=unix://$XDG_RUNTIME_DIR/podman/podman.sock TEST_BRIDGE=$PWD/mcp-code-bridge TEST_IMAGE_ARCHIVE=$PWD/guest.tar
 if [ -n "${1:-}" ]; then export TEST_IMAGE_LOCK=$PWD/$1; fi
 mapfile -t tests <tests.txt
-./integration --test-threads 1 --exact "${tests[@]}"
+failed=0
+./integration --test-threads 1 --exact "${tests[@]}" || failed=1
+
+# Without the user's socket, and with the harness's own engine at another address: the bridge has to start podman's service itself.
+systemctl --user stop podman.socket podman.service
+podman system service --time 0 "unix://$HOME/harness.sock" &
+for _ in $(seq 600); do
+  [ ! -S "$HOME/harness.sock" ] || break
+  read -rt 0.1 <> <(:) || :
+done
+TEST_ENGINE_PODMAN_ROOTLESS=unix://$HOME/harness.sock \
+  ./integration --test-threads 1 --exact discovery::heavy_podman_is_started_and_ended::podman_rootless || failed=1
+exit "$failed"

@@ -3,7 +3,7 @@
 # named in vm/tests.txt, with the release build of the bridge. The disk is built once and kept until the recipe changes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-key=$(sha256sum tests/vm/vm | cut -c1-16)
+key=$(tests/vm/vm key)
 disk=tests/.cache/vm/$key
 if [ ! -e "$disk/.built" ]; then
   rm -rf tests/.cache/vm
@@ -20,7 +20,7 @@ tests=$(cargo test --workspace --test integration --no-run 2>&1 | sed -n 's/.*Ex
 files=$(mktemp -d)
 trap 'rm -rf "$files"' EXIT
 strip -o "$files/integration" "$tests"
-cp target/release/mcp-code-bridge "$files/"
+strip -o "$files/mcp-code-bridge" "${VM_BRIDGE:-target/release/mcp-code-bridge}"
 cp "$(head -n 1 "${TEST_IMAGE_DIR:-tests/.cache/image}/built")" "$files/guest.tar"
 lock=
 if [ -e "${TEST_IMAGE_DIR:-tests/.cache/image}/lock" ]; then
