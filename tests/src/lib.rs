@@ -8,6 +8,7 @@ pub mod cli;
 pub mod engine;
 pub mod home;
 pub mod process;
+pub mod tokens;
 pub mod wait;
 
 pub use answer::Answer;

@@ -1,7 +1,7 @@
 //! What an MCP client sees before and around the code it runs.
 
 use integration_tests::bridge::Builder;
-use integration_tests::{Bridge, EngineUnderTest, each_engine, limit};
+use integration_tests::{Bridge, EngineUnderTest, each_engine, limit, tokens};
 use serde_json::{Value, json};
 
 const CAPABILITIES: &str = "resource://mcp-server-code-execution-mode/capabilities";
@@ -76,10 +76,30 @@ fn lists_one_small_tool_with_no_engine() {
             "{name} is a {kind}: {schema:#}"
         );
     }
-    // 200 tokens at most; JSON like this has some 4 bytes to a token.
-    let size = list["tools"].to_string().len();
-    assert!(size <= 1000, "the model pays for {size} bytes of tool list");
     bridge.finish();
+}
+
+#[test]
+fn the_tool_list_costs_200_tokens_however_many_servers() {
+    for servers in [1, 300] {
+        let builder = Builder::new(None).variable("PATH", "/nowhere");
+        let entries: serde_json::Map<String, Value> = (0..servers)
+            .map(|n| (format!("server-{n}"), json!({"command": "/nowhere/server"})))
+            .collect();
+        let file = builder
+            .home()
+            .write("servers.json", json!({ "mcpServers": entries }).to_string());
+        let mut bridge = builder
+            .variable("MCP_SERVERS_CONFIG", file.display().to_string())
+            .start();
+        let list = bridge.request("tools/list", &json!({}));
+        let cost = tokens::count(&list.to_string());
+        assert!(
+            (50..=200).contains(&cost),
+            "with {servers} servers the list costs {cost} tokens"
+        );
+        bridge.finish();
+    }
 }
 
 #[test]

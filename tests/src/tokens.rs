@@ -1,0 +1,9 @@
+//! Tokens as a model would be billed for them, counted by a real tokenizer whose ranks ship in its package.
+
+/// How many `cl100k_base` tokens a text has.
+#[must_use]
+pub fn count(text: &str) -> usize {
+    tiktoken_rs::cl100k_base_singleton()
+        .encode_ordinary(text)
+        .len()
+}
