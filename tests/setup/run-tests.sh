@@ -3,7 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 TEST_PYTHON=$(tests/setup/python.sh)
-export TEST_PYTHON
+TEST_SERVERS=$(tests/setup/servers.sh)
+export TEST_PYTHON TEST_SERVERS
 images=${TEST_IMAGE_DIR:-tests/.cache/image}
 if [ -n "${TEST_ENGINES_FOLDER:-}" ]; then
   # Where the rootless engine's user can read them, whoever owns the clone.

@@ -7,6 +7,7 @@ mod discovery;
 mod failure;
 mod image;
 mod output;
+mod real_servers;
 mod sandbox;
 mod servers;
 mod session;
