@@ -8,7 +8,7 @@ export TEST_ENGINE_PODMAN_ROOTLESS=unix://$XDG_RUNTIME_DIR/podman/podman.sock TE
 if [ -n "${1:-}" ]; then export TEST_IMAGE_LOCK=$PWD/$1; fi
 mapfile -t tests <tests.txt
 failed=0
-./integration --test-threads 1 --exact "${tests[@]}" || failed=1
+./integration --color never --test-threads 1 --exact "${tests[@]}" || failed=1
 
 # Without the user's socket, and with the harness's own engine at another address: the bridge has to start podman's service itself.
 systemctl --user stop podman.socket podman.service
@@ -18,5 +18,5 @@ for _ in $(seq 600); do
   read -rt 0.1 <> <(:) || :
 done
 TEST_ENGINE_PODMAN_ROOTLESS=unix://$HOME/harness.sock \
-  ./integration --test-threads 1 --exact discovery::heavy_podman_is_started_and_ended::podman_rootless || failed=1
+  ./integration --color never --test-threads 1 --exact discovery::heavy_podman_is_started_and_ended::podman_rootless || failed=1
 exit "$failed"
