@@ -396,7 +396,8 @@ impl Bridge {
     #[track_caller]
     pub fn finish(mut self) {
         self.close_input();
-        let status = self.wait(limit(5));
+        // The bridge gives a slow engine 8 s.
+        let status = self.wait(limit(10));
         assert!(
             status.success(),
             "the bridge ended with {status}; stderr:\n{}",

@@ -283,7 +283,7 @@ impl EngineUnderTest {
     /// IDs of the containers, in any state, that carry a label. Asked by hand: podman has states that bollard's types do not know.
     ///
     /// # Panics
-    /// When the engine does not answer.
+    /// When the engine gives no list.
     #[must_use]
     pub fn containers(&self, label: &str) -> Vec<String> {
         let mut filters = String::new();
@@ -307,10 +307,13 @@ impl EngineUnderTest {
                 .map_or(0, |end| end + 4);
             Ok(serde_json::from_slice(&answer[body..])?)
         };
-        let list = ask().expect("the engine lists containers");
-        let list = list
-            .as_array()
-            .unwrap_or_else(|| panic!("a list of containers, not {list}"));
+        // Podman fails the whole list when a container goes while it is made.
+        let list = until(limit(10), "the engine to list containers", || {
+            match ask().expect("the engine answers") {
+                Value::Array(list) => Some(list),
+                _ => None,
+            }
+        });
         list.iter()
             .filter_map(|container| container["Id"].as_str().map(str::to_owned))
             .collect()

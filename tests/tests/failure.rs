@@ -113,7 +113,7 @@ fn signals_end_it_cleanly(engine: &EngineUnderTest) {
         bridge.begin(&json!({"code": "import time\ntime.sleep(1000)", "timeout": 100}));
         let pid = bridge.pid();
         bridge.signal(signal);
-        bridge.wait(limit(5));
+        bridge.wait(limit(10));
         engine.assert_nothing_left_of(pid);
         assert_no_process(&mark);
     }
@@ -125,8 +125,8 @@ fn a_client_that_leaves_mid_run_leaves_nothing(engine: &EngineUnderTest) {
     bridge.begin(&json!({"code": "import time\ntime.sleep(1000)", "timeout": 100}));
     let pid = bridge.pid();
     bridge.close_input();
-    // The Python SDK waits 2 s for this before it kills.
-    bridge.wait(limit(5));
+    // The Python SDK waits 2 s for this before it kills; a busy engine is given longer here.
+    bridge.wait(limit(10));
     assert_eq!(engine.containers_of(pid), Vec::<String>::new());
     assert_no_process(&mark);
 }
@@ -165,15 +165,15 @@ fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
         let dead = [
             (
                 "owner gone",
-                world::sleeper(engine, with("owner-pid", "4194303")).await,
+                world::leftover(engine, with("owner-pid", "4194303")).await,
             ),
             (
                 "process ID used again",
-                world::sleeper(engine, with("owner-start", "1")).await,
+                world::leftover(engine, with("owner-start", "1")).await,
             ),
             (
                 "machine started again",
-                world::sleeper(engine, with("boot-id", "0000000000000000")).await,
+                world::leftover(engine, with("boot-id", "0000000000000000")).await,
             ),
         ];
         let mut elsewhere = with("host", "0000000000000000");
@@ -198,7 +198,7 @@ fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
             until(
                 limit(10),
                 &format!("the container to be reaped: {whose}"),
-                || (!is_there(engine, container.id())).then_some(()),
+                || (!is_there(engine, container)).then_some(()),
             );
         }
         for (whose, container) in &stays {

@@ -127,7 +127,7 @@ fn cancelling_interrupts_at_once(engine: &EngineUnderTest) {
 fn a_queued_call_can_be_cancelled(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("seen = []").succeeded();
-    let first = bridge.begin(&json!({"code": "import time\ntime.sleep(1)\nseen.append('first')"}));
+    let first = bridge.begin(&json!({"code": "import time\ntime.sleep(3)\nseen.append('first')"}));
     let second = bridge.ask_run(&json!({"code": "seen.append('second')"}));
     let third = bridge.ask_run(&json!({"code": "print(seen)"}));
     bridge.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": second}}));

