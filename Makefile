@@ -9,7 +9,7 @@ ENGINES ?= docker podman-rootful podman-rootless
 OUT     := tests/.cache/image
 export GUEST_IMAGE_INPUTS
 
-.PHONY: help setup setup-vm build release image fmt lint python test test-vm demo bench clean
+.PHONY: help setup setup-vm build release image fmt lint python manual test test-vm demo bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
@@ -42,6 +42,9 @@ lint: ## clippy, pedantic, no warnings
 
 python: setup ## the guest's Python side on this machine's Python: ruff, mypy, pytest
 	@tests/setup/check-python.sh
+
+manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
+	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from mcp._guest.manual import text; print(text(), end="")' >bridge/src/server/manual.md
 
 test: setup fmt lint python image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh

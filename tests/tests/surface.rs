@@ -198,6 +198,23 @@ fn unknown_methods_and_tools_are_errors_and_nothing_more() {
     bridge.finish();
 }
 
+fn the_guest_and_the_resource_say_the_same(engine: &EngineUnderTest) {
+    let mut bridge = Bridge::on(engine);
+    let read = bridge.request("resources/read", &json!({"uri": CAPABILITIES}));
+    let answer = bridge.run("print(capability_summary(), end='')");
+    let (manual, limits) = (answer.succeeded(), &read["contents"][0]["text"]);
+    assert!(
+        manual.starts_with("# run_python\n"),
+        "it is the manual: {manual}"
+    );
+    let limits = limits.as_str().unwrap().strip_prefix(manual);
+    assert!(
+        limits.is_some_and(|limits| limits.starts_with("\nLimits: ")),
+        "the manual, then the limits: {read:#}"
+    );
+    bridge.finish();
+}
+
 fn runs_the_first_cell(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.run("print('hello')\n6 * 7");
@@ -251,4 +268,8 @@ fn heavy_official_python_client(engine: &EngineUnderTest) {
     }
 }
 
-each_engine!(runs_the_first_cell, heavy_official_python_client);
+each_engine!(
+    runs_the_first_cell,
+    the_guest_and_the_resource_say_the_same,
+    heavy_official_python_client,
+);

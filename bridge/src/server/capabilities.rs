@@ -1,4 +1,4 @@
-//! The one resource: what code in the sandbox can count on, written from the settings that apply.
+//! The one resource: the manual of the sandbox, and the limits that apply here.
 
 use std::fmt::Write as _;
 
@@ -29,36 +29,22 @@ pub(super) fn contents(text: &str) -> ReadResourceResult {
     }])
 }
 
-/// The text.
+/// What the guest's `capability_summary()` says, as `make manual` wrote it: one table in the guest is the source of both.
+const MANUAL: &str = include_str!("manual.md");
+
+/// The text: the manual, and the limits that the settings set.
 pub(super) fn write(settings: &Settings) -> String {
     let limits = &settings.limits;
     let session = &settings.session;
-    let mut text = String::from(
-        "# run_python\n\n\
-         Code runs as `__main__` of a Python 3.14 with its standard library, in a container without network, as an \
-         ordinary user, on a read-only root.\n\n\
-         - Variables, imports and functions persist between calls of one session. `session` names a separate one; \
-         `reset: true` starts it afresh.\n\
-         - `await` works at top level. A bare last expression is shown by its `repr`.\n\
-         - Files: `/workspace` (current directory, 128 MiB), `/tmp` and `/projects` (64 MiB each), in memory, gone with \
-         the session; nothing in them can be executed.\n\
-         - MCP servers of this machine: name them in `servers` once per session, then `await mcp_<server>.<tool>(name=value)`; \
-         in the name of a server or tool, what Python does not allow is `_`. Results come as Python values; \
-         `asyncio.gather` runs calls side by side. A failed call raises `ToolError`.\n\
-         - Discovery: `discovered_servers()` names all servers, `await search_tool_docs(\"words\")` finds tools of all of \
-         them, `await query_tool_docs(\"server\", \"tool\", detail=\"full\")` shows parameters.\n\
-         - `input()` has nothing to read. Child processes work as far as programs are there.\n",
-    );
+    let mut text = MANUAL.to_owned();
     let cpus = limits
         .cpus
         .map(|cpus| format!(", {cpus} CPUs"))
         .unwrap_or_default();
     let _ = write!(
         text,
-        "- Limits: {} of memory, {} processes and threads{cpus}, {} open files; {} of stdout and of stderr per call, what \
-         is over is counted and dropped.\n\
-         - Time: `timeout` in whole seconds, {} unless given, at most {}. At the limit code gets a KeyboardInterrupt; if \
-         it ends within {} s, variables are kept (`state: kept`), else they are lost and the next call says so.\n",
+        "\nLimits: {} of memory, {} processes and threads{cpus}, {} open files; {} of stdout and of stderr per call, what \
+         is over is counted and dropped. `timeout`: {} s unless given, at most {}; {} s to react to the KeyboardInterrupt.",
         size(limits.memory_bytes),
         limits.pids,
         limits.open_files,
@@ -68,12 +54,12 @@ pub(super) fn write(settings: &Settings) -> String {
         session.grace.as_secs_f32(),
     );
     if !session.idle.is_zero() {
-        let _ = writeln!(
+        let _ = write!(
             text,
-            "- A session unused for {} s ends.",
+            " A session unused for {} s ends.",
             session.idle.as_secs()
         );
     }
-    text.push_str("- Calls in one session run one after the other; sessions run side by side.\n");
+    text.push('\n');
     text
 }

@@ -1,6 +1,7 @@
 """Helpers for code that runs in the sandbox: the servers that are there, their tools and docs, and calls by name."""
 
 from mcp._guest.errors import MCPError, ToolError
+from mcp._guest.manual import documented, text
 
 __all__ = [
     "MCPError",
@@ -27,54 +28,10 @@ if TYPE_CHECKING:
 
     from mcp._guest.docs import Docs
 
-# The one table of the helpers: their docstrings and the manual are made from it.
-_HELPERS = {
-    "search_tool_docs": (
-        "await search_tool_docs(query, *, limit=5)",
-        "Tools that fit a wish, best first, of all servers, also those that are not loaded.",
-    ),
-    "query_tool_docs": (
-        'await query_tool_docs(server, tool=None, detail="summary")',
-        'The tools of a server, or one of them; detail="full" with all parameters.',
-    ),
-    "discovered_servers": ("discovered_servers(detailed=False)", "Every known server."),
-    "list_servers": ("await list_servers()", "Names of the loaded servers."),
-    "list_tools": ("await list_tools(server)", "What the server offers right now."),
-    "describe_server": ("describe_server(name)", "All that is known of a server."),
-    "list_loaded_server_metadata": ("list_loaded_server_metadata()", "That of all loaded servers."),
-    "call_tool": ("await call_tool(server, tool, arguments=None)", "Calls a tool by its names; no argument checks."),
-}
-_IN_MANUAL = ("search_tool_docs", "query_tool_docs", "discovered_servers", "call_tool")
-_SUMMARY = """\
-Python {version} in a sandbox: no network, no shell, nothing of the host's files.
 
-- Variables and imports stay from call to call until the session is reset or lost. `await` works at top level.
-- Print what you want to see; a bare last expression is shown too (not with `;`). Nobody can answer input().
-- Files: /workspace (128 MB, working directory), /tmp, /projects (64 MB each); no programs run from there. No packages
-  can be installed; the standard library is here.
-- A run at its time limit gets a KeyboardInterrupt; code that reacts to it keeps the session.
-
-MCP servers asked for with run_python's `servers` are modules: `await mcp_github.create_issue(title="x")`, in parallel
-under asyncio.gather. help(mcp_github.create_issue) shows parameters. A tool that says no raises ToolError.
-{helpers}
-"""
-
-
-def _documented(function: "Any") -> "Any":
-    name = function.__name__
-    call, sentence = _HELPERS[name.removesuffix("_sync")]
-    if name.endswith("_sync"):
-        call = call.removeprefix("await ").replace("(", "_sync(", 1)
-    function.__doc__ = f"{sentence}\n\n{call}"
-    return function
-
-
+@documented
 def capability_summary() -> str:
-    """The manual of this sandbox as text."""
-    import sys
-
-    helpers = "\n".join(f"- {call}: {text}" for call, text in (_HELPERS[name] for name in _IN_MANUAL))
-    return _SUMMARY.format(version=sys.version.split(maxsplit=1)[0], helpers=helpers)
+    return text()
 
 
 def _load(name: str) -> "Any":
@@ -100,19 +57,19 @@ def _call(server: str, tool: str, arguments: "dict[str, Any] | None") -> "tuple[
     return params, {"server": state.name, "tool": wire, "wrapped": known is not None and known.wrapped}
 
 
-@_documented
+@documented
 async def call_tool(server: str, tool: str, arguments: "dict[str, Any] | None" = None) -> "Any":
     params, told = _call(server, tool, arguments)
     return _load("results").unwrap(await _load("rpc").calls().request("call_tool", params), **told)
 
 
-@_documented
+@documented
 def call_tool_sync(server: str, tool: str, arguments: "dict[str, Any] | None" = None) -> "Any":
     params, told = _call(server, tool, arguments)
     return _load("results").unwrap(_load("rpc").calls().request_sync("call_tool", params), **told)
 
 
-@_documented
+@documented
 async def list_tools(server: str) -> "list[dict[str, Any]]":
     name = _load("servers").module(server).__mcp_state__.name
     payload = await _load("rpc").calls().request("list_tools", {"server": name})
@@ -122,7 +79,7 @@ async def list_tools(server: str) -> "list[dict[str, Any]]":
     return [_listed(tool, names[str(tool.get("name", ""))]) for tool in tools]
 
 
-@_documented
+@documented
 def list_tools_sync(server: str) -> "tuple[dict[str, Any], ...]":
     state = _load("servers").module(server).__mcp_known__()
     return tuple(_listed(tool.definition, tool.alias) for tool in state.offered())
@@ -137,17 +94,17 @@ def _listed(tool: "dict[str, Any]", alias: str) -> "dict[str, Any]":
     }
 
 
-@_documented
+@documented
 async def list_servers() -> "tuple[str, ...]":
     return list_servers_sync()  # type: ignore[no-any-return]
 
 
-@_documented
+@documented
 def list_servers_sync() -> "tuple[str, ...]":
     return tuple(_load("servers").servers())
 
 
-@_documented
+@documented
 def discovered_servers(detailed: bool = False) -> "tuple[Any, ...]":
     payload = _load("rpc").calls().request_sync("discovered_servers", {"detailed": bool(detailed)})
     found = payload.get("servers") if isinstance(payload, dict) else payload
@@ -158,7 +115,7 @@ def discovered_servers(detailed: bool = False) -> "tuple[Any, ...]":
     return tuple({"description": None, **entry, "loaded": _is_loaded(entry["name"])} for entry in entries)
 
 
-@_documented
+@documented
 def describe_server(name: str) -> "dict[str, Any]":
     servers = _load("servers")
     known = servers.servers().get(name) or next(
@@ -184,7 +141,7 @@ def _described(server: "Any") -> "dict[str, Any]":
     }
 
 
-@_documented
+@documented
 def list_loaded_server_metadata() -> "tuple[dict[str, Any], ...]":
     return tuple(_described(server) for server in _load("servers").servers().values())
 
@@ -215,7 +172,7 @@ def _docs_request(server: str, tool: str | None) -> "dict[str, Any]":
     return {"server": server, "detail": "full", **({} if tool is None else {"tool": tool})}
 
 
-@_documented
+@documented
 async def query_tool_docs(server: str, tool: str | None = None, detail: str = "summary") -> "Any":
     full = _full(detail)
     docs = _local_docs(server, tool, full)
@@ -225,7 +182,7 @@ async def query_tool_docs(server: str, tool: str | None = None, detail: str = "s
     return docs[0] if tool is not None and len(docs) == 1 else docs
 
 
-@_documented
+@documented
 def query_tool_docs_sync(server: str, tool: str | None = None, detail: str = "summary") -> "Docs":
     full = _full(detail)
     docs = _local_docs(server, tool, full)
@@ -243,7 +200,7 @@ def _search_request(query: str, limit: int) -> "dict[str, Any]":
     return {"query": query, "limit": limit, "detail": "full"}
 
 
-@_documented
+@documented
 async def search_tool_docs(query: str, *, limit: int = 5, detail: str = "summary") -> "Docs":
     full, request = _full(detail), _search_request(query, limit)
     payload = await _load("rpc").calls().request("search_tool_docs", request)
@@ -251,7 +208,7 @@ async def search_tool_docs(query: str, *, limit: int = 5, detail: str = "summary
     return docs
 
 
-@_documented
+@documented
 def search_tool_docs_sync(query: str, *, limit: int = 5, detail: str = "summary") -> "Docs":
     full, request = _full(detail), _search_request(query, limit)
     payload = _load("rpc").calls().request_sync("search_tool_docs", request)

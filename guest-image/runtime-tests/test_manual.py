@@ -1,0 +1,51 @@
+"""The manual: from one table, whole, small, and the same on both sides."""
+
+from ast import literal_eval
+from pathlib import Path
+
+from guest import Guest
+from mcp._guest import manual
+
+EMBEDDED = Path(__file__).resolve().parents[2] / "bridge/src/server/manual.md"
+
+
+def test_every_public_name_has_a_row_or_is_left_out_on_purpose(shared: Guest) -> None:
+    public = literal_eval(str(shared.check("runtime.__all__").result))
+    assert public == sorted(public)
+    rows = {name.removesuffix("_sync") for name in public} - set(manual.LEFT_OUT)
+    assert rows == set(manual.HELPERS)
+    assert set(manual.LEFT_OUT) <= set(public)
+
+
+def test_docstrings_are_the_rows(shared: Guest) -> None:
+    code = "import inspect\n[(n, inspect.isroutine(o), inspect.getdoc(o)) for n in runtime.__all__ if (o := getattr(runtime, n)) is not None]"
+    for name, is_function, documented in literal_eval(str(shared.check(code).result)):
+        assert documented, name
+        if not is_function:
+            continue
+        call, sentence, _ = manual.HELPERS[name.removesuffix("_sync")]
+        if name.endswith("_sync"):
+            call = call.removeprefix("await ").replace("(", "_sync(", 1)
+        assert documented == f"{sentence}\n\n{call}"
+
+
+def test_calls_in_the_table_name_real_parameters(shared: Guest) -> None:
+    code = "import inspect\n[(n, list(inspect.signature(getattr(runtime, n)).parameters)) for n in runtime.__all__ if inspect.isfunction(getattr(runtime, n))]"
+    for name, parameters in literal_eval(str(shared.check(code).result)):
+        call = manual.HELPERS[name.removesuffix("_sync")][0].removeprefix("await ")
+        assert call.startswith(name.removesuffix("_sync") + "("), call
+        told = [part.partition("=")[0].strip() for part in call.partition("(")[2].rstrip(")").split(",") if part.strip() not in ("", "*")]
+        assert told == [name for name in parameters if name in told], (call, parameters)
+
+
+def test_the_manual_is_about_a_kilobyte(shared: Guest) -> None:
+    text = literal_eval(str(shared.check("capability_summary()").result))
+    assert 700 < len(text) < 1800
+    assert [row[0] in text for row in manual.HELPERS.values()] == [row[2] for row in manual.HELPERS.values()]
+
+
+def test_the_bridge_embeds_the_same_text(shared: Guest) -> None:
+    text = literal_eval(str(shared.check("capability_summary()").result))
+    # Not there where only the guest's own files are, as in the image.
+    if EMBEDDED.exists():
+        assert EMBEDDED.read_text() == text, "the guest's manual has changed: make manual"

@@ -1,0 +1,71 @@
+"""The one table of what `mcp.runtime` offers: docstrings and the manual are made from it.
+
+A helper is added by a row here. The bridge embeds the manual: `make manual` writes its copy, a test compares them.
+"""
+
+__all__ = ["HELPERS", "LEFT_OUT", "documented", "text"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Name: how it is called, what it does, and whether the manual tells of it; the others are found by help(mcp.runtime).
+# `NAME_sync` is told by the row of NAME.
+HELPERS = {
+    "search_tool_docs": (
+        "await search_tool_docs(query, *, limit=5)",
+        "Tools that fit a wish, best first, of all servers, also those that are not loaded.",
+        True,
+    ),
+    "query_tool_docs": (
+        'await query_tool_docs(server, tool=None, detail="summary")',
+        'The tools of a server, or one of them; detail="full" with all parameters.',
+        True,
+    ),
+    "discovered_servers": ("discovered_servers(detailed=False)", "Every known server.", True),
+    "list_servers": ("await list_servers()", "Names of the loaded servers.", False),
+    "list_tools": ("await list_tools(server)", "What the server offers right now.", False),
+    "describe_server": ("describe_server(name)", "All that is known of a server.", False),
+    "list_loaded_server_metadata": ("list_loaded_server_metadata()", "That of all loaded servers.", False),
+    "call_tool": (
+        "await call_tool(server, tool, arguments=None)",
+        "Calls a tool by its names; no argument checks.",
+        True,
+    ),
+    "capability_summary": ("capability_summary()", "The manual of this sandbox as text.", False),
+}
+# Public names without a row: classes, which document themselves.
+LEFT_OUT = ("MCPError", "ToolError")
+
+# Also read by those who have not called run_python yet: nothing here depends on the guest or on settings.
+_MANUAL = """\
+# run_python
+
+Python in a sandbox: no network, no shell, no packages but the standard library, nothing of the host's files.
+
+- Variables, imports and files stay until the session is reset or lost; `session` names a separate one. `await` works \
+at top level.
+- Print what you want to see; a bare last expression is shown too (not with `;`). Nobody can answer input().
+- Files: /workspace (128 MB, working directory), /tmp, /projects (64 MB each); no programs run from there.
+- At its time limit a run gets a KeyboardInterrupt; code that reacts to it keeps the session.
+- MCP servers named in `servers` are modules: `await mcp_github.create_issue(title="x")`, side by side under \
+asyncio.gather; help(mcp_github.create_issue) shows parameters. A tool that says no raises ToolError.
+
+Helpers, no import needed:
+"""
+
+
+def documented(function: "Any") -> "Any":
+    """Gives a public function of `mcp.runtime` its row as docstring."""
+    name = function.__name__
+    call, sentence, _ = HELPERS[name.removesuffix("_sync")]
+    if name.endswith("_sync"):
+        call = call.removeprefix("await ").replace("(", "_sync(", 1)
+    function.__doc__ = f"{sentence}\n\n{call}"
+    return function
+
+
+def text() -> str:
+    """The manual."""
+    told = (row for row in HELPERS.values() if row[2])
+    return _MANUAL + "".join(f"- `{call}`: {sentence}\n" for call, sentence, _ in told)
