@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing of Debian's packages: `packages.sh GROUP...` with the groups build, engines, python, servers and vm.
+# Installs what is missing of Debian's packages: `packages.sh GROUP...` with the groups build, engines, nix, python, servers and vm.
 #
 # Looks for programs, not packages, so that an engine from elsewhere serves as well. Installs as root or through a sudo that asks nothing;
 # where it may do neither it prints the one command to run, and fails. Never lets apt remove anything.
@@ -22,6 +22,7 @@ for group in "$@"; do
       want python3 python3
       python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
       ;;
+    nix) want bwrap bubblewrap; want git git; want jq jq; want patchelf patchelf; want skopeo skopeo ;;
     servers) want node nodejs; want npm npm; want git git ;;
     vm)
       want debootstrap debootstrap; want mke2fs e2fsprogs
