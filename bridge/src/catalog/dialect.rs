@@ -66,13 +66,14 @@ pub(super) const GENERIC: Dialect = Dialect {
     flat: true,
     timeout: Timeout::Guess,
     bare_dollar: false,
-    files: FileVariable::None,
+    files: FileVariable::Dollar,
     extensions: false,
 };
 
 /// `~/.config/mcp/servers` and `./mcp-servers`, shared by several programs.
 pub(super) const SHARED: Dialect = Dialect {
     client: "shared",
+    files: FileVariable::None,
     ..GENERIC
 };
 
@@ -80,7 +81,7 @@ pub(super) const SHARED: Dialect = Dialect {
 pub(super) const CLAUDE_PROJECT: Dialect = Dialect {
     client: "Claude Code",
     timeout: Timeout::Milliseconds,
-    ..GENERIC
+    ..SHARED
 };
 
 /// `~/.claude.json`.
@@ -102,7 +103,7 @@ pub(super) const CLAUDE_DESKTOP: Dialect = Dialect {
 pub(super) const VS_CODE: Dialect = Dialect {
     client: "VS Code",
     timeout: Timeout::Milliseconds,
-    ..GENERIC
+    ..SHARED
 };
 
 /// `settings.json` of VS Code.
@@ -143,7 +144,7 @@ pub(super) const GEMINI: Dialect = Dialect {
     flat: false,
     timeout: Timeout::Milliseconds,
     bare_dollar: true,
-    ..GENERIC
+    ..SHARED
 };
 
 /// Codex.
@@ -152,7 +153,7 @@ pub(super) const CODEX: Dialect = Dialect {
     roots: &[&["mcp_servers"]],
     flat: false,
     timeout: Timeout::Seconds,
-    ..GENERIC
+    ..SHARED
 };
 
 /// Zed.
@@ -162,7 +163,7 @@ pub(super) const ZED: Dialect = Dialect {
     flat: false,
     timeout: Timeout::Seconds,
     extensions: true,
-    ..GENERIC
+    ..SHARED
 };
 
 /// Keys by which a value shows itself as a server.

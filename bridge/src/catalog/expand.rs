@@ -21,7 +21,7 @@ const FILE_LIMIT: u64 = 64 * 1024;
 const WARNINGS: usize = 16;
 
 /// Variables that say where things are and keep nothing secret.
-const ORDINARY: [&str; 9] = [
+const ORDINARY: [&str; 10] = [
     "HOME",
     "USER",
     "LOGNAME",
@@ -31,6 +31,7 @@ const ORDINARY: [&str; 9] = [
     "LANG",
     "TMPDIR",
     "CLAUDE_PROJECT_DIR",
+    "CREDENTIALS_DIRECTORY",
 ];
 
 /// Where values come from.
@@ -154,7 +155,8 @@ impl Variables<'_> {
                 Err(Reason::EditorVariable(kind.to_owned(), field.to_owned()))
             }
             Some(("file", path)) if self.dialect.files == FileVariable::Dollar => {
-                self.file(path, field, found)
+                let path = self.expand_at(path, field, found, depth + 1)?;
+                self.file(&path, field, found)
             }
             _ => {
                 // Parameter expansion of a shell script, most likely: `sh -c 'echo ${x%.*}'`. Only the name is shown;
@@ -377,6 +379,21 @@ mod tests {
             Ok("from-a-file")
         );
         assert_eq!(expand_as(&dialect::GENERIC, &brace).0, Ok(brace));
+        // As the Nix modules write it, for credentials of systemd: the folder is a variable.
+        let dollar = format!("${{file:${{NOWHERE:-{}}}/key}}", folder.path().display());
+        let (result, found) = expand_as(&dialect::GENERIC, &dollar);
+        assert_eq!(result.as_deref(), Ok("from-a-file"));
+        assert_eq!(found.secrets, ["from-a-file"]);
+        assert!(
+            expand_as(&dialect::GENERIC, "${file:${NOPE}/key}")
+                .0
+                .is_err()
+        );
+        assert_eq!(
+            expand_as(&dialect::CLAUDE_PROJECT, &dollar).0,
+            Ok(dollar),
+            "not what a project brings along"
+        );
         assert_eq!(
             expand_as(&dialect::WINDSURF, &format!("${{file:{}}}", path.display()))
                 .0

@@ -2,7 +2,7 @@
 //! the help texts and the error messages share.
 
 /// One setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Key {
     /// As in `bridge.yaml` and `--set`.
     pub name: &'static str,
@@ -85,3 +85,24 @@ keys! {
 
 /// Names the settings file itself, so it is no key of it.
 pub(super) const CONFIG_VARIABLE: &str = "MCP_BRIDGE_CONFIG";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table as JSON, for the options of the Nix modules. Whoever changes it gets the file written.
+    #[test]
+    fn the_file_for_nix_says_the_same() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/settings/keys.json");
+        let table = serde_json::to_string_pretty(KEYS).expect("plain data") + "\n";
+        if std::fs::read_to_string(path).is_ok_and(|found| found == table) {
+            return;
+        }
+        if std::env::var_os("CI").is_none() {
+            std::fs::write(path, table).expect("written");
+        }
+        panic!(
+            "{path} was not KEYS as JSON; run this test without CI set to write it, give new keys a type in nix/settings.nix, commit both"
+        );
+    }
+}
