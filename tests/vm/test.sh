@@ -1,17 +1,9 @@
 #!/usr/bin/env bash
 # The smoke part of the suite on Debian 13 with systemd, cgroup v2 and rootless podman 5, as an ordinary user, in a virtual machine: the tests
-# named in vm/tests.txt, with the release build of the bridge. The disk is built once and kept until the recipe changes.
+# named in vm/tests.txt, with the release build of the bridge.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-key=$(tests/vm/vm key)
-disk=tests/.cache/vm/$key
-if [ ! -e "$disk/.built" ]; then
-  rm -rf tests/.cache/vm
-  mkdir -p "$disk"
-  echo "vm: making the disk (some two minutes, once) ..."
-  tests/vm/vm build "$disk"
-  touch "$disk/.built"
-fi
+disk=$(tests/vm/disk.sh)
 
 echo "vm: building the tests ..."
 tests=$(cargo test --workspace --test integration --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p' | tail -n 1)
