@@ -25,7 +25,10 @@ in
   guest-smoke = pkgs.callPackage ./tests/guest-smoke.nix { guest-image = image; };
   digests = pkgs.callPackage ./tests/digests.nix { bridge = own.default; };
   own-image = pkgs.callPackage ./tests/own-image.nix { bridge = own.default; };
-}
-// lib.optionalAttrs (builtins.pathExists ./tests/modules.nix) {
   modules = pkgs.callPackage ./tests/modules.nix { inherit self; };
+  units = pkgs.callPackage ./tests/units.nix { inherit self; };
+}
+# Not where a stand-in for nixpkgs has no NixOS.
+// lib.optionalAttrs (pkgs ? testers) {
+  vm = pkgs.callPackage ./tests/vm.nix { inherit self; };
 }

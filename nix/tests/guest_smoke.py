@@ -11,8 +11,8 @@ import sys
 root, config_file, code, output = sys.argv[1:]
 with open(config_file) as file:
     config = json.load(file)
-command = ["bwrap", "--unshare-all", "--as-pid-1", "--die-with-parent", "--uid", "65534", "--gid", "65534", "--clearenv"]
-command += ["--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev"]
+command = ["bwrap", "--unshare-all", "--as-pid-1", "--die-with-parent", "--uid", "65534", "--gid", "65534"]
+command += ["--clearenv", "--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev"]
 for folder in ("/tmp", "/workspace", "/projects"):
     command += ["--tmpfs", folder]
 for variable in config["Env"]:

@@ -4,6 +4,6 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=$("$root/tests/setup/python.sh")
 cd "$root/guest-image/runtime-tests"
-"$python" -m ruff check --quiet --no-cache --config pyproject.toml ../runtime . "$root/tests/sdk" "$root/tests/engines"
-"$python" -m mypy --config-file pyproject.toml --cache-dir "$root/tests/.cache/mypy" ../runtime/mcp ./*.py
+"$python" -m ruff check --quiet --no-cache --config pyproject.toml ../runtime . "$root/tests/sdk" "$root/tests/engines" "$root/nix" "$root/tests/nix"
+"$python" -m mypy --config-file pyproject.toml --cache-dir "$root/tests/.cache/mypy" ../runtime/mcp ./*.py "$root/nix/register.py" "$root/tests/nix/client.py"
 PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest

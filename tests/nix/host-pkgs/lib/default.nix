@@ -5,6 +5,7 @@ let
     inherit (b)
       all
       any
+      concatLists
       concatMap
       attrNames
       attrValues
@@ -120,6 +121,10 @@ let
         f = if isFunction fn then fn else import fn;
       in
       makeOverridable f (b.intersectAttrs (functionArgs f) scope // args);
+    stringToCharacters = s: b.genList (i: b.substring i 1 s) (b.stringLength s);
+    toUpper = replaceStrings (stringToCharacters "abcdefghijklmnopqrstuvwxyz") (
+      stringToCharacters "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    );
     assertMsg = condition: message: condition || throw message;
     hasInfix = part: s: length (b.split (escapeRegex part) s) > 1;
     escapeRegex =

@@ -79,6 +79,12 @@ rec {
       port = t "port" (x: b.isInt x && x >= 0 && x <= 65535) one;
       package = t "package" (x: isAttrs x && x ? outPath) one;
       ints.positive = t "positive" (x: b.isInt x && x > 0) one;
+      ints.unsigned = t "unsigned" (x: b.isInt x && x >= 0) one;
+      ints.between =
+        low: high:
+        t "between ${toString low} and ${toString high}" (x: b.isInt x && low <= x && x <= high) one;
+      number = t "number" (x: b.isInt x || b.isFloat x) one;
+      strMatching = pattern: t "strMatching ${pattern}" (x: isString x && b.match pattern x != null) one;
       lines = t "lines" isString (_: concatStringsSep "\n");
       enum = vs: t "enum" (x: elem x vs) one;
       anything = t "anything" (_: true) (
@@ -100,7 +106,10 @@ rec {
         e:
         t "attrsOf" isAttrs (
           loc: defs:
-          mapAttrs (n: ds: mergeDefs (loc ++ [ n ]) { type = e; } ds) (b.zipAttrsWith (_: vs: vs) defs)
+          # What is defined under a condition that does not hold is not there.
+          mapAttrs (n: ds: mergeDefs (loc ++ [ n ]) { type = e; } ds) (
+            lib.filterAttrs (_: ds: b.concatMap discharge ds != [ ]) (b.zipAttrsWith (_: vs: vs) defs)
+          )
         );
       lazyAttrsOf = attrsOf;
       submodule =
@@ -112,7 +121,12 @@ rec {
             prefix = loc;
           }).config
         );
-      oneOf = ts: t "oneOf" (x: b.any (e: e.check x) ts) one;
+      # The first type that takes all definitions merges them.
+      oneOf =
+        ts:
+        t "oneOf" (x: b.any (e: e.check x) ts) (
+          loc: defs: (head (filter (e: b.all e.check defs) ts ++ [ { merge = one; } ])).merge loc defs
+        );
       either =
         x: y:
         oneOf [
@@ -168,7 +182,16 @@ rec {
             else
               norm (import m);
         in
-        if v ? config || v ? options || v ? imports then v else { config = removeAttrs v [ "_file" ]; };
+        if v ? config || v ? options then
+          v
+        else
+          {
+            imports = v.imports or [ ];
+            config = removeAttrs v [
+              "_file"
+              "imports"
+            ];
+          };
       collect =
         m:
         let
