@@ -53,7 +53,13 @@ class Host:
         """The arguments as structured content."""
         return {"content": [], "structuredContent": params["arguments"]}
 
-    def execute(self, code: str, servers: list[Frame] | None = None, known: list[Any] | None = None) -> int:
+    def execute(
+        self,
+        code: str,
+        servers: list[Frame] | None = None,
+        known: list[str] | None = None,
+        failed: list[Frame] | None = None,
+    ) -> int:
         self.guest.last += 1
         number = self.guest.last
         more: Frame = {}
@@ -61,12 +67,20 @@ class Host:
             more["servers"] = servers
         if known is not None:
             more["known"] = known
+        if failed is not None:
+            more["failed"] = failed
         limits = {"output_bytes": 1 << 26}
         self.guest.send(type="execute", id=number, cell=number, code=code, limits=limits, **more)
         return number
 
-    def run(self, code: str, servers: list[Frame] | None = None, known: list[Any] | None = None) -> Outcome:
-        self.execute(code, servers, known)
+    def run(
+        self,
+        code: str,
+        servers: list[Frame] | None = None,
+        known: list[str] | None = None,
+        failed: list[Frame] | None = None,
+    ) -> Outcome:
+        self.execute(code, servers, known, failed)
         return self.collect()
 
     def check(self, code: str, servers: list[Frame] | None = None, known: list[Any] | None = None) -> Outcome:

@@ -295,8 +295,26 @@ def test_a_missing_server_cannot_be_caught(shared_host: Host) -> None:
 
 def test_a_server_that_did_not_start_is_said_to_be_not_loaded(host: Host) -> None:
     why = 'server "jira" did not start: exited with code 1 after 0.4 s; stderr: JIRA_TOKEN is not set'
-    outcome = host.run("await mcp_jira.x()", [], [{"name": "jira", "alias": "jira", "reason": why}])
-    assert f"NameError: mcp_jira: {why}" in outcome.traceback
+    failed = [{"name": "jira", "message": why}, {"name": "x-y", "message": "no token"}]
+    for code in (
+        "await mcp_jira.x()",
+        "mcp_jira",
+        "mcp_servers['jira']",
+        "from mcp.servers.jira import x",
+        "import mcp.servers.jira",
+        "from mcp.servers import jira",
+        "await call_tool('jira', 'x')",
+    ):
+        outcome = host.run(code, [], ["jira", "x-y", "z"], failed)
+        assert outcome.traceback.rstrip().endswith(f"MCPError: {why}"), code
+    outcome = host.run("await mcp_x_y.x()", [], [], failed)
+    assert 'MCPError: server "x-y" cannot be used: no token' in outcome.traceback
+    code = "try: mcp_jira.x\nexcept runtime.MCPError as e: print(e.server)\n'jira' in LOADED_MCP_SERVERS"
+    outcome = host.run(code, [], [], failed)
+    assert (outcome.stdout, outcome.result) == (b"jira\n", "False")
+    # When it is not asked for any more, it is like any other; and when it comes up, it is there.
+    assert "known but not loaded" in host.run("mcp_jira.x", [], ["jira"]).traceback
+    assert host.value("mcp_jira.x.__name__", [server("jira", tool("x"))], []) == "'x'"
     outcome = host.run("await mcp_jira.x()", [server("jira", error=why)], [])
     assert f"MCPError: {why}" in outcome.traceback
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from mcp._guest import frames, report, source
+from mcp._guest import cgroup, frames, report, source
 from mcp._guest.streams import FRAME_BYTES, Stream, incomplete_tail
 
 
@@ -181,5 +181,23 @@ def test_report_tells_what_the_kernel_says() -> None:
 def test_limits_of_both_cgroup_versions(
     monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int | None
 ) -> None:
-    monkeypatch.setattr(report, "_read", lambda path: files.get(path.removeprefix("/sys/fs/cgroup/"), ""))
-    assert report._limit("memory.max", "memory/memory.limit_in_bytes") == expected
+    monkeypatch.setattr(cgroup, "read", lambda path: files.get(path.removeprefix("/sys/fs/cgroup/"), ""))
+    assert cgroup.limit("memory.max", "memory/memory.limit_in_bytes") == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"memory.events": "low 0\nhigh 0\nmax 41\noom 2\noom_kill 1\noom_group_kill 0\n"}, 1),
+        ({"memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"}, 3),
+        # Kernels before 4.13.
+        ({"memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"}, None),
+        ({"memory.events": "oom_kill many\n"}, None),
+    ],
+)
+def test_kills_for_memory_in_both_cgroup_versions(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int | None
+) -> None:
+    monkeypatch.setattr(cgroup, "read", lambda path: files.get(path.removeprefix("/sys/fs/cgroup/"), ""))
+    assert cgroup.oom_kills() == expected

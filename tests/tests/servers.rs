@@ -83,6 +83,15 @@ fn a_server_that_does_not_start_is_told(engine: &EngineUnderTest) {
         "{}",
         answer.text()
     );
+    for code in [
+        "await mcp_dead.x()",
+        "mcp_servers['dead']",
+        "from mcp.servers.dead import x",
+    ] {
+        let answer = bridge.run(code);
+        answer.failed("error", "MCPError: server \"dead\" did not start");
+        answer.failed("error", "DEAD_TOKEN is not set");
+    }
 }
 
 fn a_time_limit_cancels_calls(engine: &EngineUnderTest) {

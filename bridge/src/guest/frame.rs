@@ -360,6 +360,8 @@ pub struct FailedServer {
 pub struct ExecuteLimits {
     /// Bytes of each stream that are kept.
     pub output_bytes: u64,
+    /// Files that a process may have open. The first run's counts, for the life of the guest.
+    pub open_files: u32,
 }
 
 impl ToGuest<'_> {

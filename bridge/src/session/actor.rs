@@ -217,6 +217,7 @@ impl Actor {
             id: self.executions,
             code: &request.code,
             output_bytes,
+            open_files: self.shared.limits.open_files,
             grace,
             given: &given,
             run,

@@ -305,6 +305,34 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_certain_where_the_guest_counted_the_kill_and_not_for_other_ends() {
+        let judge = |code, told| {
+            let said = Death::Exit {
+                code,
+                out_of_memory: told,
+            };
+            let exit = Exit {
+                code,
+                out_of_memory: false,
+            };
+            Ending::judge(&said, Some(Ok(exit)), Some(64 << 20), String::new()).message()
+        };
+        assert_eq!(
+            judge(137, Some(true)),
+            "killed: memory limit 64 MiB reached; variables are lost"
+        );
+        assert_eq!(
+            judge(137, None),
+            "killed (exit 137, SIGKILL), probably at the memory limit of 64 MiB; variables are lost"
+        );
+        // A child was killed for memory, and then the code ended by itself.
+        assert_eq!(
+            judge(3, Some(true)),
+            "the Python process ended: exit 3; variables are lost"
+        );
+    }
+
+    #[test]
     fn podman_forgets_the_status_of_a_guest_that_it_removed() {
         let said = Death::Exit {
             code: 134,

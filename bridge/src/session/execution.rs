@@ -64,6 +64,8 @@ pub(super) struct Execution<'a> {
     pub(super) code: &'a str,
     /// Bytes of each stream to keep.
     pub(super) output_bytes: u64,
+    /// Files that a process may have open.
+    pub(super) open_files: u32,
     /// Time to react to an interrupt.
     pub(super) grace: Duration,
     /// Its servers.
@@ -105,6 +107,7 @@ impl Execution<'_> {
             code: self.code,
             limits: ExecuteLimits {
                 output_bytes: self.output_bytes,
+                open_files: self.open_files,
             },
             servers: &self.given.cards,
             known: &self.given.known,

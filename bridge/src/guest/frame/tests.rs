@@ -149,7 +149,10 @@ fn frames_to_the_guest_are_one_line_each() {
         id: 3,
         cell: 2,
         code: "a\n\0\u{2028}",
-        limits: ExecuteLimits { output_bytes: 9 },
+        limits: ExecuteLimits {
+            output_bytes: 9,
+            open_files: 64,
+        },
         servers: &[],
         known: &["git".to_owned()],
         failed: &[],
@@ -158,7 +161,7 @@ fn frames_to_the_guest_are_one_line_each() {
     ToGuest::Interrupt { id: 3 }.encode(&mut buffer);
     assert_eq!(
         String::from_utf8(buffer).unwrap(),
-        "{\"type\":\"execute\",\"id\":3,\"cell\":2,\"code\":\"a\\n\\u0000\u{2028}\",\"limits\":{\"output_bytes\":9},\"known\":[\"git\"]}\n\
+        "{\"type\":\"execute\",\"id\":3,\"cell\":2,\"code\":\"a\\n\\u0000\u{2028}\",\"limits\":{\"output_bytes\":9,\"open_files\":64},\"known\":[\"git\"]}\n\
          {\"type\":\"interrupt\",\"id\":3}\n"
     );
 }

@@ -8,6 +8,7 @@ import posix
 import select
 import time
 
+from mcp._guest.cgroup import oom_kills
 from mcp._guest.streams import FRAME_BYTES, Stream
 
 __all__ = ["EXIT_PROTOCOL", "FRAME_LIMIT", "Relay"]
@@ -36,6 +37,7 @@ class Relay:
         self.worker = worker
         self.status: int | None = None
         self.terminated = False
+        self.oom_kills = oom_kills()
         self.streams = (Stream("stdout", stdout), Stream("stderr", stderr))
         self.open = {stream.descriptor: stream for stream in self.streams}
         self.frames = frames
@@ -182,6 +184,8 @@ class Relay:
 
     def _begin(self, line: bytearray) -> None:
         """`!begin BYTES`: a run begins, with its budget. User code may forge it; the host has limits of its own."""
+        # A child that was killed for memory in an earlier run says nothing of how the worker ends in this one.
+        self.oom_kills = oom_kills()
         budget = line[7:]
         if budget.isdigit() and len(budget) < 16:
             for stream in self.streams:
@@ -213,6 +217,13 @@ class Relay:
             if pid == self.worker:
                 code = posix.waitstatus_to_exitcode(status)
                 self.status = 128 - code if code < 0 else code
+
+    def _out_of_memory(self) -> str:
+        """Whether the kernel killed for memory since the last run began, in JSON; null where it does not tell."""
+        before, now = self.oom_kills, oom_kills()
+        if before is None or now is None:
+            return "null"
+        return "true" if now > before else "false"
 
     def _push(self) -> bool:
         """Writes what the host takes now; true when nothing is left."""
@@ -255,7 +266,7 @@ class Relay:
         self._flush(final=True)
         self._tell_dropped()
         code = 128 + _signal.SIGTERM if self.terminated else status
-        self.pending += f'{{"type":"exit","code":{code}}}\n'.encode()
+        self.pending += f'{{"type":"exit","code":{code},"out_of_memory":{self._out_of_memory()}}}\n'.encode()
         while not self._push():
             self._handle(self.blocked.poll())
         posix._exit(code)

@@ -4,16 +4,16 @@ import posix
 import sys
 import time
 
+from mcp._guest.cgroup import limit, number, read
+
 __all__ = ["ready"]
 
 PROTOCOL = 1
-# cgroup v1 says "unlimited" with a number near 2**63.
-UNLIMITED = 1 << 60
 
 
 def ready(began: float) -> dict[str, object]:
     """The `ready` frame. `began` is when the runtime's own code began, on the monotonic clock."""
-    status = dict(line.partition(":")[::2] for line in _read("/proc/self/status").splitlines())
+    status = dict(line.partition(":")[::2] for line in read("/proc/self/status").splitlines())
     return {
         "type": "ready",
         "protocol": PROTOCOL,
@@ -23,11 +23,11 @@ def ready(began: float) -> dict[str, object]:
             "cap_eff": status.get("CapEff", "").strip(),
             "cap_bnd": status.get("CapBnd", "").strip(),
             "no_new_privs": status.get("NoNewPrivs", "").strip() == "1",
-            "seccomp": _number(status.get("Seccomp", "")) or 0,
+            "seccomp": number(status.get("Seccomp", "")) or 0,
             "uid": posix.getuid(),
             "gid": posix.getgid(),
-            "memory_max": _limit("memory.max", "memory/memory.limit_in_bytes"),
-            "pids_max": _limit("pids.max", "pids/pids.max"),
+            "memory_max": limit("memory.max", "memory/memory.limit_in_bytes"),
+            "pids_max": limit("pids.max", "pids/pids.max"),
         },
         "timings": {
             # The first counts from the fork by the container runtime, long before it executed Python.
@@ -37,36 +37,9 @@ def ready(began: float) -> dict[str, object]:
     }
 
 
-def _read(path: str) -> str:
-    try:
-        descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        return posix.read(descriptor, 1 << 16).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        posix.close(descriptor)
-
-
-def _number(text: str) -> int | None:
-    text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() else None
-
-
-def _limit(*files: str) -> int | None:
-    """The limit that the first readable file tells; version 2 of cgroups, then version 1."""
-    for file in files:
-        number = _number(_read(f"/sys/fs/cgroup/{file}"))
-        if number is not None and number < UNLIMITED:
-            return number
-    return None
-
-
 def _age_ms(pid: int) -> float:
     """Time since the kernel made the process, in ticks of 10 ms; 0 where it does not tell."""
-    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(fields) < 20:
         return 0.0
     started = int(fields[19]) / posix.sysconf("SC_CLK_TCK")

@@ -4,14 +4,15 @@ from _frozen_importlib import ModuleSpec
 import builtins
 
 from mcp._guest.environment import table
-from mcp._guest.errors import Unnamed
+from mcp._guest.errors import MCPError, Unnamed
 from mcp._guest.naming import aliases, hint, listed, plain_alias, shown
 from mcp._guest.proxies import ServerModule
 
-__all__ = ["Finder", "explain", "install", "known", "look_up", "missing", "module", "servers"]
+__all__ = ["Finder", "absent", "explain", "install", "known", "look_up", "missing", "module", "servers"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
     from typing import Any, NoReturn
 
@@ -34,7 +35,7 @@ UnknownServer.__module__ = "builtins"
 
 
 class NotLoaded:
-    """Stands for `mcp_jira` while that server is known but not loaded: any use of it says so."""
+    """Stands for `mcp_jira` while that server is known but not loaded, or did not come up: any use of it says so."""
 
     __slots__ = ("_name", "_spoken")
 
@@ -42,7 +43,7 @@ class NotLoaded:
         self._name, self._spoken = name, spoken
 
     def _refuse(self) -> "NoReturn":
-        raise Unnamed(f"{self._spoken}: {missing(self._name)}")
+        raise absent(self._name, lambda message: Unnamed(f"{self._spoken}: {message}"))
 
     def __getattr__(self, name: str) -> "Any":
         if name.startswith("__") and name.endswith("__"):
@@ -71,7 +72,8 @@ class _State:
     def __init__(self) -> None:
         self.loaded: dict[str, ServerModule] = {}
         self.by_alias: dict[str, ServerModule] = {}
-        self.known: dict[str, dict[str, Any]] = {}
+        # Those that are not loaded; with the reason where it was tried.
+        self.known: dict[str, str] = {}
         self.known_by_alias: dict[str, str] = {}
         self.placeholders: set[str] = set()
 
@@ -88,7 +90,7 @@ def look_up(name: str) -> ServerModule:
     """For `mcp_servers[name]`, where the name is not that of a loaded server: by its alias."""
     found = _state.by_alias.get(name)
     if found is None:
-        raise UnknownServer(missing(name))
+        raise absent(name, UnknownServer)
     return found
 
 
@@ -101,33 +103,53 @@ def module(name: str) -> ServerModule:
     """The loaded server of this name or alias."""
     found = _state.loaded.get(name) or _state.by_alias.get(name)
     if found is None:
-        error = Unnamed(missing(name))
-        error.server = name
+        error = absent(name, Unnamed)
+        if isinstance(error, MCPError):
+            error.server = error.server or name
         raise error
     return found
 
 
 def missing(name: str) -> str:
     """Why a server is not here, and what to do about it."""
-    name = _state.known_by_alias.get(name, name) if name not in _state.known else name
-    entry = _state.known.get(name)
-    if entry is not None:
-        reason = entry.get("reason", entry.get("error"))
-        if isinstance(reason, str) and reason:
-            return reason if name in reason else f'server "{shown(name)}" cannot be used: {reason}'
+    name = _full(name)
+    reason = _state.known.get(name)
+    if reason is None:
+        names = known()
+        return f'no server "{shown(name)}"; known: {listed(names) or "none"}{hint(name, names)}'
+    if not reason:
         return f'server "{shown(name)}" is known but not loaded; call run_python with servers=["{shown(name)}"]'
-    names = known()
-    return f'no server "{shown(name)}"; known: {listed(names) or "none"}{hint(name, names)}'
+    return reason if name in reason else f'server "{shown(name)}" cannot be used: {reason}'
 
 
-def install(namespace: "dict[str, Any]", entries: object, known_names: object) -> None:
-    """Takes the `servers` and `known` of an `execute` frame: new and changed ones, and those that could be loaded."""
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("name"), str):
-            _install_one(namespace, entry)
-    if isinstance(known_names, list):
-        _learn(known_names)
+def absent(name: str, kind: "Callable[[str], BaseException]") -> BaseException:
+    """What to raise for a server that is not here: an MCPError where it did not come up, else one of this kind."""
+    full = _full(name)
+    if not _state.known.get(full):
+        return kind(missing(name))
+    error = MCPError(missing(name))
+    error.server = full
+    return error
+
+
+def _full(name: str) -> str:
+    return name if name in _state.known else _state.known_by_alias.get(name, name)
+
+
+def install(namespace: "dict[str, Any]", frame: "dict[str, object]") -> None:
+    """Takes what an `execute` frame says of servers: new and changed ones, those that could be loaded, and those that
+    were to be and did not come up."""
+    for entry in _entries(frame.get("servers")):
+        _install_one(namespace, entry)
+    names, failed = frame.get("known"), _entries(frame.get("failed"))
+    if isinstance(names, list) or failed:
+        _learn(names if isinstance(names, list) else list(_state.known), failed)
     namespace["LOADED_MCP_SERVERS"] = tuple(_state.loaded)
+
+
+def _entries(found: object) -> "list[dict[str, Any]]":
+    entries = found if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
 
 
 def _install_one(namespace: "dict[str, Any]", entry: "dict[str, Any]") -> None:
@@ -147,15 +169,12 @@ def _install_one(namespace: "dict[str, Any]", entry: "dict[str, Any]") -> None:
     server.__mcp_update__(entry)
 
 
-def _learn(names: "list[Any]") -> None:
-    """The servers that are not loaded, as names or as objects with more to say."""
-    entries = [{"name": entry} if isinstance(entry, str) else entry for entry in names]
-    found = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
-    _state.known = {entry["name"]: entry for entry in found if entry["name"] not in _state.loaded}
+def _learn(names: "list[Any]", failed: "list[dict[str, Any]]") -> None:
+    """The servers that are not loaded, and why those are not that were tried."""
+    found = {name: "" for name in names if isinstance(name, str)}
+    found.update((entry["name"], str(entry.get("message") or "it did not come up")) for entry in failed)
+    _state.known = {name: reason for name, reason in found.items() if name not in _state.loaded}
     made = aliases([*_state.loaded, *_state.known], "server")
-    for name, entry in _state.known.items():
-        if isinstance(entry.get("alias"), str) and entry["alias"].isidentifier():
-            made[name] = entry["alias"]
     _state.known_by_alias = {made[name]: name for name in _state.known}
     for spoken in _state.placeholders:
         if isinstance(builtins.__dict__.get(spoken), NotLoaded):
@@ -176,7 +195,7 @@ class Finder:
             return None
         alias = name[len(PREFIX) :]
         if alias not in _state.by_alias:
-            raise ImportError(missing(alias), name=name)
+            raise absent(alias, lambda message: ImportError(message, name=name))
         return ModuleSpec(name, self, origin="MCP server")  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> "ModuleType":

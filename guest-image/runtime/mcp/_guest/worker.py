@@ -11,6 +11,7 @@ from mcp._guest.channel import HANDLED_SIGNALS, Channel
 from mcp._guest.execution import Execution, failed, flush_streams
 from mcp._guest.frames import FrameError, encode
 from mcp._guest.interrupts import Interrupts
+from mcp._guest.limits import confine
 from mcp._guest.loading import load
 from mcp._guest.preload import Preload
 from mcp._guest.rpc import Calls, holder
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 DEFAULT_OUTPUT_BYTES = 1 << 20
 # Preloading begins only when no code comes at once after the start.
 CALM_SECONDS = 0.02
-# Number, cell, code, bytes of output, and the frame's `servers` and `known`.
-Request = tuple[int, int, str, int, object, object]
+# Number, cell and code, and the frame that they came in.
+Request = tuple[int, int, str, dict[str, object]]
 
 
 class Worker:
@@ -40,6 +41,7 @@ class Worker:
         self.requests: deque[Request] = deque()
         self.wake: SimpleQueue[None] = SimpleQueue()
         self.begun: Request | None = None
+        self.confined = False
         self.process = posix.getpid()
         posix.register_at_fork(after_in_child=channel.forget)
 
@@ -70,15 +72,15 @@ class Worker:
         preload.step(self.wake.empty)
 
     def _serve(self, request: Request) -> None:
-        run, cell, code, output_bytes, servers, known = request
+        run, cell, code, frame = request
         try:
             if self.begun is request:
                 raise InterruptedError
             self.begun = request
             self.interrupts.accept(run)
-            self.channel.send(b"!begin %d\n" % output_bytes)
-            if servers or known is not None:
-                load("mcp._guest.servers").install(self.execution.namespace, servers, known)
+            self._limit(frame.get("limits"))
+            if not frame.keys().isdisjoint(("servers", "known", "failed")):
+                load("mcp._guest.servers").install(self.execution.namespace, frame)
             self.calls.begin(run)
             outcome = self.execution.run(run, cell, code)
         except BaseException as error:
@@ -93,6 +95,17 @@ class Worker:
             self.requests.popleft()
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+    def _limit(self, limits: object) -> None:
+        limits = limits if isinstance(limits, dict) else {}
+        output_bytes, open_files = limits.get("output_bytes"), limits.get("open_files")
+        if not isinstance(output_bytes, int) or output_bytes < 0:
+            output_bytes = DEFAULT_OUTPUT_BYTES
+        self.channel.send(b"!begin %d\n" % output_bytes)
+        # Once, before any code: what code sets for itself below that stays.
+        if isinstance(open_files, int) and not self.confined:
+            confine(open_files)
+            self.confined = True
 
     def _answer(self, run: int, outcome: dict[str, object]) -> None:
         try:
@@ -114,14 +127,10 @@ class Worker:
         elif frame["type"] == "execute":
             run, code = frame.get("id"), frame.get("code")
             cell = frame.get("cell", run)
-            limits = frame.get("limits")
-            output_bytes = limits.get("output_bytes") if isinstance(limits, dict) else None
             if not (isinstance(run, int) and isinstance(cell, int) and isinstance(code, str)):
                 raise FrameError("execute needs a number `id`, a number `cell` and a text `code`")
-            if not isinstance(output_bytes, int) or output_bytes < 0:
-                output_bytes = DEFAULT_OUTPUT_BYTES
             self.interrupts.accept(run)
-            self.requests.append((run, cell, code, output_bytes, frame.get("servers"), frame.get("known")))
+            self.requests.append((run, cell, code, frame))
             self.wake.put(None)
 
 

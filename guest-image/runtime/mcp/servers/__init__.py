@@ -2,7 +2,7 @@
 
 import sys
 
-from mcp._guest.servers import Finder, missing, servers
+from mcp._guest.servers import Finder, absent, servers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> "Any":
     for server in servers().values():
         if server.__mcp_state__.alias == name:
             return server
-    raise AttributeError(missing(name))
+    raise absent(name, AttributeError)
 
 
 def __dir__() -> "list[str]":
