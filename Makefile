@@ -43,10 +43,13 @@ lint: ## clippy, pedantic, no warnings
 python: setup ## the guest's Python side on this machine's Python: ruff, mypy, pytest
 	@tests/setup/check-python.sh
 
+workflows: ## the workflows of GitHub: actionlint
+	@tests/setup/check-workflows.sh
+
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
 	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from mcp._guest.manual import text; print(text(), end="")' >bridge/src/server/manual.md
 
-test: setup fmt lint python image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
+test: setup fmt lint python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh
 
 test-vm: setup setup-vm release image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
