@@ -106,8 +106,8 @@ let
     let
       plain = lib.replaceStrings [ "-" ] [ "_" ] (lib.toUpper name);
     in
-    matches ".*(TOKEN|SECRET|PASSWO?R?D|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL|AUTHORIZATION|COOKIE).*" plain
-    && !(matches ".*_(FILE|PATH|DIR)" plain);
+    matches ".*(TOKEN|SECRET|PASSWO?R?D|PASSPHRASE|APIKEY|CREDENTIAL|AUTHORIZATION|COOKIE|(^|_)KEY).*" plain
+    && !(matches ".*(PUBLIC_KEY|KEY_ID|_(FILE|PATH|DIR))" plain);
   tellsValue =
     text:
     matches ".*(gh[opsur]_[A-Za-z0-9]{20}|github_pat_|glpat-|xox[abeprs]-|sk-[A-Za-z0-9_-]{16}|AKIA[0-9A-Z]{16}|PRIVATE KEY-----|[Bb]earer [A-Za-z0-9._~+/-]{8}).*" text
