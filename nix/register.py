@@ -102,7 +102,7 @@ def edited(path: str, text: str, key: str, name: str, entry: dict[str, Any]) -> 
     is_toml = path.endswith(".toml")
     try:
         before = tomllib.loads(text) if is_toml else read_json(text) if text.strip() else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CannotEdit(f"it cannot be read: {error}") from error
     if not isinstance(before, dict) or not isinstance(before.get(key, {}), dict):
         raise CannotEdit(f"it holds no object, or {key!r} is none")
@@ -122,7 +122,7 @@ def write(path: str, text: str) -> None:
     mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o600
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".mcp-code-bridge-")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
         os.chmod(temporary, mode)
         os.replace(temporary, path)
@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> int:
     try:
         text = ""
         if os.path.exists(path):
-            with open(path, encoding="utf-8") as opened:
+            with open(path, encoding="utf-8", newline="") as opened:
                 text = opened.read()
         new = edited(path, text, key, name, entry)
         if new != text:

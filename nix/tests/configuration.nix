@@ -121,6 +121,16 @@ in
     guestImage = own.guest-image;
     settings.image_archive = "/x.tar";
   }) "services.mcp-code-bridge: an image is given twice";
+  testGuestImageReachesTheBridge = {
+    expr =
+      lib.hasPrefix (lib.getExe own.default)
+        (instance (system {
+          guestImage = own.guest-image // {
+            archive = "/x.tar";
+          };
+        })).ExecStart;
+    expected = false;
+  };
   testOwnArchiveIsNotTheWrappers = {
     expr =
       lib.hasPrefix (lib.getExe own.bridge-unwrapped)
