@@ -9,7 +9,7 @@ ENGINES ?= docker podman-rootful podman-rootless
 OUT     := tests/.cache/image
 export GUEST_IMAGE_INPUTS
 
-.PHONY: help setup setup-vm build release image fmt lint python manual test test-vm demo bench clean
+.PHONY: help setup setup-vm build release image fmt lint python manual test test-vm test-nix-mutations test-nix-vm demo bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
@@ -54,6 +54,12 @@ test: setup fmt lint python workflows image ## everything but the virtual machin
 
 test-vm: setup setup-vm release image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/vm/test.sh
+
+test-nix-mutations: setup image ## does the flake's gate notice mistakes? Run make test-nix before
+	@tests/nix/with-nix.sh tests/nix/mutations.sh
+
+test-nix-vm: setup setup-vm image ## the units that the NixOS and home-manager modules write, started on an emulated Debian
+	@tests/nix/with-nix.sh tests/nix/vm.sh
 
 demo: export IMAGE_REFRESH = 1
 demo: setup image ## the main job with the official Python SDK as the client, on the engines of this machine
