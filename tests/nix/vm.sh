@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The units that the modules write, started for real: on Debian 13 with systemd, in the emulated machine of tests/vm. `with-nix.sh vm.sh`.
+# Debian has no /nix: what the units need is copied there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=tests/nix
+system=$(uname -m)-linux
+units=$(nix build "$TEST_NIX_FLAKE#checks.$system.units" --override-input nixpkgs "$TEST_NIX_PKGS" --no-write-lock-file --no-link --print-out-paths)
+
+disk=$(tests/vm/disk.sh)
+files=$(mktemp -d)
+trap 'chmod -R u+w "$files"; rm -rf "$files"' EXIT
+mkdir "$files/store"
+nix path-info --recursive "$units" | while read -r path; do cp -a "$TEST_NIX_DIR/root$path" "$files/store/"; done
+ln -s "$units" "$files/units"
+cp "$here/client.py" "$here/vm-inside.sh" "$files/"
+
+VM_USER=root VM_TIMEOUT=${VM_TIMEOUT:-900} VM_SERIAL=tests/.cache/vm/serial-nix.log tests/vm/vm run "$disk" "$files" "bash ./vm-inside.sh" \
+  | tee tests/.cache/vm/output-nix.log
+grep -q '^vm: [1-9][0-9]* passed, 0 failed$' tests/.cache/vm/output-nix.log || { echo "vm: not all was tried" >&2; exit 1; }
