@@ -6,10 +6,11 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use integration_tests::bridge::Builder;
-use integration_tests::{Bridge, EngineUnderTest, limit, process};
-use serde_json::{Value, json};
+use integration_tests::{Bridge, EngineUnderTest, limit, process, until};
+use serde_json::json;
 
 use crate::floor::Container;
+use crate::rootfs::Rootfs;
 
 const BARE: &[&str] = &["/usr/bin/python3.14", "-I", "-S", "-c", "print(1)"];
 
@@ -121,24 +122,29 @@ fn bridge_run(engine: &EngineUnderTest) -> (Duration, Duration) {
     (output, begun.elapsed())
 }
 
-pub(crate) struct Guest {
-    /// What the guest says of its own start.
+pub(crate) struct GuestStart {
     pub(crate) ready: f64,
+    pub(crate) bare: f64,
+}
+
+/// The guest to its `ready` frame and a bare Python to its first output, in turns. `None` without root.
+pub(crate) fn guest_start(archive: &Path, rounds: usize) -> Option<GuestStart> {
+    let root = Rootfs::unpack(archive)?;
+    let turns = (0..rounds).map(|_| (root.ready(), root.bare()));
+    let (ready, bare): (Vec<_>, Vec<_>) = turns.unzip();
+    Some(GuestStart {
+        ready: median(ready),
+        bare: median(bare),
+    })
+}
+
+pub(crate) struct Guest {
     pub(crate) frame: Series,
     pub(crate) echo: Series,
 }
 
 /// Frames to the image's own entrypoint beside lines to an echo, in turns.
 pub(crate) fn guest(engine: &EngineUnderTest, rounds: usize) -> Guest {
-    let mut ready = Vec::new();
-    for _ in 0..7 {
-        let mut container = Container::start(engine, None);
-        let frame: Value = serde_json::from_slice(&container.line())
-            .expect("the guest's first line is its ready frame");
-        ready.push(Duration::from_secs_f64(
-            frame["timings"]["start_ms"].as_f64().unwrap_or(f64::NAN) / 1e3,
-        ));
-    }
     let mut container = Container::start(engine, None);
     container.line();
     let mut echo = Container::start(engine, Some(ECHO));
@@ -159,7 +165,6 @@ pub(crate) fn guest(engine: &EngineUnderTest, rounds: usize) -> Guest {
         }
     }
     Guest {
-        ready: median(ready),
         frame: Series::of(frames),
         echo: Series::of(echoes),
     }
@@ -168,6 +173,13 @@ pub(crate) fn guest(engine: &EngineUnderTest, rounds: usize) -> Guest {
 /// No-op calls of `run_python` on a ready session, as a raw JSON-RPC client sees them.
 pub(crate) fn warm(engine: &EngineUnderTest, rounds: usize) -> Series {
     let mut bridge = Bridge::on(engine);
+    bridge.run("pass").succeeded();
+    // A ready session: nothing of its start is going on any more, the spare guest's included.
+    let pid = bridge.pid();
+    until(limit(20), "the spare guest to be there", || {
+        (engine.containers_of(pid).len() == 2).then_some(())
+    });
+    bridge.run("import time; time.sleep(1)").succeeded();
     for _ in 0..50 {
         bridge.run("pass").succeeded();
     }
