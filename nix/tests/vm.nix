@@ -28,6 +28,7 @@ testers.runNixOSTest {
       environment.etc."keys/token".text = "t0ken-of-the-clients";
       environment.etc."keys/vault".text = "s3cret-of-the-vault";
       environment.etc."client.py".source = ../../tests/nix/client.py;
+      environment.etc."flip.py".source = ./flip.py;
       environment.systemPackages = [ pkgs.python3 ];
 
       # Somebody who runs the bridge for themself, with the engine empty.
@@ -71,7 +72,7 @@ testers.runNixOSTest {
     with subtest("an image that was tampered with is refused"):
         as_ann = "runuser -u ann -- env XDG_RUNTIME_DIR=/run/user/1000 mcp-code-bridge"
         machine.succeed("cp -L /etc/guest.tar /tmp/guest.tar && chmod u+w /tmp/guest.tar")
-        machine.succeed("printf X | dd of=/tmp/guest.tar bs=1 seek=20000000 conv=notrunc")
+        machine.succeed("python3 /etc/flip.py /tmp/guest.tar")
         status, said = machine.execute(f"{as_ann} run -c 'print(1)' --set image_archive=/tmp/guest.tar 2>&1")
         assert status == 3, (status, said)
         assert machine.succeed(f"{as_ann} run -c 'print(6 * 7)' --set image_archive=/etc/guest.tar").strip() == "42"

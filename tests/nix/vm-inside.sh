@@ -7,8 +7,8 @@ is() { [ "$2" = "$3" ] || failed "$1: expected '$3', found '$2'"; ok "$1"; }
 
 mkdir /nix
 mv store /nix/store
-chown -R root: /nix client.py
-install -m 644 client.py /usr/local/lib/client.py
+chown -R root: /nix
+install -m 644 client.py flip.py /usr/local/lib/
 units=$(readlink units)
 client() { python3 /usr/local/lib/client.py "$@"; }
 
@@ -25,6 +25,7 @@ chmod 600 /etc/vault.key /etc/mcp-code-bridge.token
 cp -L "$units"/servers/* /etc/systemd/system/
 systemctl daemon-reload
 systemctl start mcp-code-bridge.socket
+bridge=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' /etc/systemd/system/mcp-code-bridge-http.service)
 
 # 1. The system service, a connection a bridge: verified image, podman of the service's own user, limits of cgroup v2.
 is "a call over the socket" "$(client unix:/run/mcp-code-bridge.sock 'print(6 * 7)')" 42
@@ -55,7 +56,6 @@ is "it cannot write the system" "$(nsenter --target "$pid" --mount sh -c 'touch 
 kill "$holder"
 
 # 3. HTTP with its token, and nobody without.
-bridge=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' /etc/systemd/system/mcp-code-bridge-http.service)
 if "$bridge" serve --help | grep -q -- --http; then
   systemctl start mcp-code-bridge-http.service
   address=http://127.0.0.1:8765/mcp
@@ -81,6 +81,14 @@ chown -R user: "$home"
 as_user() { runuser -l user -c "export XDG_RUNTIME_DIR=/run/user/1000 DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus; $1"; }
 as_user 'systemctl --user stop podman.socket podman.service; systemctl --user daemon-reload; systemctl --user start podman.socket'
 is "podman's socket is that of the module" "$(as_user 'systemctl --user show --value --property FragmentPath podman.socket')" "$home/.config/systemd/user/podman.socket"
+archive=$(echo /nix/store/*-guest-image/guest.tar)
+cp "$archive" "$home/tampered.tar"
+python3 /usr/local/lib/flip.py "$home/tampered.tar"
+chown user: "$home/tampered.tar"
+status=0
+as_user "$bridge run -c 'print(1)' --set image_archive=$home/tampered.tar" 2>said || status=$?
+grep -q I0 said || { cat said >&2; failed "no word of the image"; }
+is "an image that was tampered with is refused" "$status" 3
 as_user 'run() { "$@"; }; . ./activate.sh'
 command=$(python3 -c 'import json; print(json.load(open("/home/user/.cursor/mcp.json"))["mcpServers"]["code"]["command"])')
 is "the command in the client's file, over stdio" "$(as_user "python3 /usr/local/lib/client.py $command 'print(6 * 7)'")" 42

@@ -13,7 +13,7 @@ trap 'chmod -R u+w "$files"; rm -rf "$files"' EXIT
 mkdir "$files/store"
 nix path-info --recursive "$units" | while read -r path; do cp -a "$TEST_NIX_DIR/root$path" "$files/store/"; done
 ln -s "$units" "$files/units"
-cp "$here/client.py" "$here/vm-inside.sh" "$files/"
+cp "$here/client.py" "$here/vm-inside.sh" nix/tests/flip.py "$files/"
 
 VM_USER=root VM_TIMEOUT=${VM_TIMEOUT:-900} VM_SERIAL=tests/.cache/vm/serial-nix.log tests/vm/vm run "$disk" "$files" "bash ./vm-inside.sh" \
   | tee tests/.cache/vm/output-nix.log
