@@ -106,7 +106,7 @@ let
     let
       plain = lib.replaceStrings [ "-" ] [ "_" ] (lib.toUpper name);
     in
-    matches ".*(TOKEN|SECRET|PASSWO?R?D|PASSPHRASE|APIKEY|CREDENTIAL|AUTHORIZATION|COOKIE|(^|_)KEY).*" plain
+    matches ".*(TOKEN|SECRET|PASSWO?R?D|PASSPHRASE|APIKEY|CREDENTIAL|AUTHORIZATION|COOKIE|(^|_)KEYS?(_|$)).*" plain
     && !(matches ".*(PUBLIC_KEY|KEY_ID|_(FILE|PATH|DIR))" plain);
   tellsValue =
     text:
