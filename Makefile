@@ -52,7 +52,7 @@ manual: setup ## write the bridge's copy of the guest's manual (capability_summa
 test: setup fmt lint python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh
 
-test-vm: setup setup-vm release image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
+test-vm: setup setup-vm image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/vm/test.sh
 
 test-nix-mutations: setup image ## does the flake's gate notice mistakes? Run make test-nix before

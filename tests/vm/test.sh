@@ -12,7 +12,7 @@ tests=$(cargo test --workspace --test integration --no-run 2>&1 | sed -n 's/.*Ex
 files=$(mktemp -d)
 trap 'rm -rf "$files"' EXIT
 strip -o "$files/integration" "$tests"
-strip -o "$files/mcp-code-bridge" "${VM_BRIDGE:-target/release/mcp-code-bridge}"
+strip -o "$files/mcp-code-bridge" "${VM_BRIDGE:-target/debug/mcp-code-bridge}"
 cp "$(head -n 1 "${TEST_IMAGE_DIR:-tests/.cache/image}/built")" "$files/guest.tar"
 lock=
 if [ -e "${TEST_IMAGE_DIR:-tests/.cache/image}/lock" ]; then
