@@ -6,10 +6,11 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 ENGINES ?= docker podman-rootful podman-rootless
+NIX_ENGINE ?= $(if $(filter 0,$(shell id -u)),podman-rootful,podman-rootless)
 OUT     := tests/.cache/image
 export GUEST_IMAGE_INPUTS
 
-.PHONY: help setup setup-vm build release image fmt lint python manual test test-vm test-nix-mutations test-nix-vm demo bench clean
+.PHONY: help setup setup-vm build release image fmt lint python manual test test-vm test-nix test-nix-full test-nix-mutations test-nix-vm demo bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
@@ -54,6 +55,12 @@ test: setup fmt lint python workflows image ## everything but the virtual machin
 
 test-vm: setup setup-vm image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/vm/test.sh
+
+test-nix: setup image ## the flake: installs Nix into tests/.cache, builds and checks everything without nixpkgs and network, runs it on podman
+	@tests/engines/with.sh $(NIX_ENGINE) -- tests/nix/with-nix.sh tests/nix/check.sh
+
+test-nix-full: setup image ## the same with the optimised bridge and its unit tests, as nixpkgs builds it
+	@tests/engines/with.sh $(NIX_ENGINE) -- tests/nix/with-nix.sh tests/nix/check.sh --full
 
 test-nix-mutations: setup image ## does the flake's gate notice mistakes? Run make test-nix before
 	@tests/nix/with-nix.sh tests/nix/mutations.sh

@@ -10,18 +10,12 @@ let
   own = self.packages.${system};
   image = own.guest-image;
   other = if pkgs.stdenv.hostPlatform.isAarch64 then "amd64" else "arm64";
-  extra = lib.importJSON ./tests/extra-inputs.json;
 in
 {
   bridge = own.default;
   inherit (own) bridge-unwrapped guest-image;
   # The image for the other kind of machine, against its own committed digest.
   guest-image-other = image.override { architecture = other; };
-  guest-image-extra = pkgs.callPackage ./tests/guest-smoke.nix {
-    guest-image = image.override { inherit (extra) extraInputs expectedDigest; };
-    code = "import six; print(six.ensure_str(b'extra'))";
-    output = "extra";
-  };
   guest-smoke = pkgs.callPackage ./tests/guest-smoke.nix { guest-image = image; };
   digests = pkgs.callPackage ./tests/digests.nix { bridge = own.default; };
   own-image = pkgs.callPackage ./tests/own-image.nix { bridge = own.default; };

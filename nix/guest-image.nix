@@ -110,7 +110,7 @@ let
         cp "$lock" $out/lock.json
         chmod u+w $out/lock.json
         export XDG_CACHE_HOME=$PWD/cache
-        guest-image build --lock $out/lock.json --offline --inputs "$inputs" --out made >built
+        guest-image build --lock $out/lock.json --offline --inputs "$inputs" --out made >built 2>log || { cat log >&2; exit 1; }
         found=$(tail -n 1 built)
         if [ "$found" != "$expected" ]; then
           echo "guest image: found $found, expected ''${expected:-a digest: an image of your own needs expectedDigest}" >&2

@@ -38,7 +38,7 @@ let
           if layout != null then
             "cp -rL --no-preserve=mode $source layout"
           else
-            "skopeo --tmpdir . copy --quiet --insecure-policy --dest-oci-accept-uncompressed-layers docker-archive:$source oci:layout"
+            "skopeo --insecure-policy --tmpdir . copy --quiet --dest-oci-accept-uncompressed-layers docker-archive:$source oci:layout"
         }
         [ "$(jq '.manifests | length' layout/index.json)" = 1 ] || fail "the layout has to hold one image"
         manifest=$(jq -r '.manifests[0].digest' layout/index.json)
@@ -57,7 +57,7 @@ let
         jq -cn --arg config "blobs/sha256/''${config#sha256:}" \
           '[{Config: $config, Layers: $ARGS.positional | map(sub("sha256:"; "blobs/sha256/")), RepoTags: ["localhost/mcp-code-bridge-guest:own"]}]' \
           --args "''${layers[@]}" >archive/manifest.json
-        tar cf $out/guest.tar -C archive --sort=name --mtime=@1 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX .
+        tar cf $out/guest.tar -C archive --sort=name --mtime=@1 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX oci-layout index.json manifest.json blobs
         jq --arg manifest "$manifest" --arg config "$config" \
           '{schema: 1, flavour: "own", architecture, lock: $manifest, runtime: $manifest, manifest: $manifest, config: $config, diff_ids: .rootfs.diff_ids}' \
           "$(blob "$config")" >$out/lock.digest.json

@@ -21,5 +21,5 @@ runCommand "digests"
     [ "$committed" = "$built_in" ] && [ "$committed" = "$archive" ]
     grep -q "MCP_BRIDGE_IMAGE_ARCHIVE.*$image/guest.tar" ${bridge}/bin/mcp-code-bridge
     ! grep -q MCP_BRIDGE_IMAGE_LOCK ${bridge}/bin/mcp-code-bridge
-    guest-image verify $image/guest.tar
+    guest-image verify $image/guest.tar 2>&1 | cat
   ''

@@ -6,7 +6,7 @@
   runCommand,
   guest-image,
   code ? "import ssl, sqlite3, zoneinfo, compression.zstd; print(6 * 7)",
-  output ? "42",
+  prints ? "42",
 }:
 
 runCommand "guest-smoke"
@@ -17,7 +17,7 @@ runCommand "guest-smoke"
       python3
     ];
     image = guest-image;
-    inherit code output;
+    inherit code prints;
   }
   ''
     blob() { echo "layout/blobs/sha256/''${1#sha256:}"; }
@@ -26,5 +26,5 @@ runCommand "guest-smoke"
     manifest=$(blob "$(jq -r '.manifests[0].digest' layout/index.json)")
     for layer in $(jq -r '.layers[].digest' "$manifest"); do tar xf "$(blob "$layer")" -C root; done
     jq .config "$(blob "$(jq -r .config.digest "$manifest")")" >config.json
-    python3 ${./guest_smoke.py} root config.json "$code" "$output" | tee $out
+    python3 ${./guest_smoke.py} root config.json "$code" "$prints" | tee $out
   ''

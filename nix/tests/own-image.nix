@@ -21,5 +21,5 @@ runCommand "own-image" { nativeBuildInputs = [ bridgeOfOwn ]; } ''
   grep -q "MCP_BRIDGE_IMAGE_LOCK.*${own.lock}" ${bridgeOfOwn}/bin/mcp-code-bridge
   mcp-code-bridge image digest | tee $out
   [ "$(cat $out)" = ${own.digest} ]
-  guest-image verify ${own.archive} --lock ${own.lock}
+  guest-image verify ${own.archive} --lock ${own.lock} 2>&1 | cat
 ''

@@ -39,12 +39,12 @@ let
         done <"$listPath"
       '';
 
-  # The manifests below `src`, with an empty file for each target that they name.
+  # The workspace's manifests, with an empty file for each target that they name.
   skeleton =
-    src:
+    root:
     let
-      members = (lib.importTOML "${src}/Cargo.toml").workspace.members;
-      manifest = member: lib.importTOML "${src}/${member}/Cargo.toml";
+      members = (lib.importTOML (root + "/Cargo.toml")).workspace.members;
+      manifest = member: lib.importTOML (root + "/${member}/Cargo.toml");
       targets =
         member:
         let
@@ -52,7 +52,7 @@ let
         in
         [ (it.lib.path or "src/lib.rs") ]
         ++ map (target: target.path) (it.bin or [ ] ++ it.test or [ ] ++ it.bench or [ ]);
-      text = path: builtins.toFile "manifest" (builtins.readFile "${src}/${path}");
+      text = path: builtins.toFile "manifest" (builtins.readFile (root + "/${path}"));
     in
     ''
       cp ${text "Cargo.toml"} Cargo.toml
@@ -95,7 +95,7 @@ in
           buildCommand = ''
             mkdir source
             cd source
-            ${skeleton given.src}
+            ${skeleton (dirOf given.cargoLock.lockFile)}
             ${configure}
             ${cargo "build"} $cargoBuildFlags
             if [ -n "$doCheck" ]; then ${cargo "test --no-run"} $cargoTestFlags; fi

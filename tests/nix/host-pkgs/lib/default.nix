@@ -15,6 +15,7 @@ let
       filter
       fromJSON
       functionArgs
+      genList
       hasAttr
       head
       isAttrs
@@ -61,6 +62,7 @@ let
       sep: f: xs:
       concatStringsSep sep (map f xs);
     concatMapStrings = concatMapStringsSep "";
+    concatStrings = concatStringsSep "";
     concatLines = xs: concatMapStrings (x: x + "\n") xs;
     makeBinPath = ps: concatMapStringsSep ":" (p: "${p}/bin") ps;
     hasPrefix = p: s: b.substring 0 (b.stringLength p) s == p;
