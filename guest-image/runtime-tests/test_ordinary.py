@@ -145,11 +145,12 @@ def test_errors_of_threads_and_tasks_are_on_stderr(guest: Guest) -> None:
     assert b"<cell 1>" in outcome.stderr
 
 
-def test_library_is_found_after_the_users_files_and_before_the_runtime(guest: Guest) -> None:
+def test_library_is_found_after_the_users_files_and_before_the_runtime_and_wheels(guest: Guest) -> None:
     path = guest.check("import sys, json\nprint(json.dumps(sys.path))").stdout
     entries = json.loads(path)
     assert entries[0] == ""
-    assert entries[-1].endswith(("/runtime", "/opt/guest"))
+    assert entries[-2].endswith(("/runtime", "/opt/guest"))
+    assert entries[-1].endswith("/site-packages")
 
 
 def test_variables_of_the_engine_do_not_reach_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
