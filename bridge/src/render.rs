@@ -16,7 +16,7 @@ pub use visible::{count, size, visible};
 /// Everything that one call of `run_python` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Payload {
-    /// `success`, `error`, `timeout`, `cancelled` or `validation_error`.
+    /// `success`, `error`, `timeout`, `cancelled`, `running` or `validation_error`.
     pub status: &'static str,
     /// One line: what happened.
     pub summary: String,
@@ -48,6 +48,8 @@ pub struct Payload {
     pub note: Option<String>,
     /// What became of tool calls, where that is news.
     pub calls: Option<String>,
+    /// Its name, where the run was left running.
+    pub run: Option<String>,
 }
 
 impl Payload {
@@ -62,6 +64,10 @@ impl Payload {
             None if success => (None, "success".to_owned(), None),
             None => (None, String::new(), None),
         };
+        let is_running = outcome.status == Status::Running;
+        if is_running {
+            summary = format!("running for {} s", outcome.elapsed.as_secs());
+        }
         if let (true, Some(code)) = (summary.is_empty(), outcome.exit_code) {
             summary = format!("exit {code}");
         }
@@ -80,9 +86,10 @@ impl Payload {
             timeout_seconds: (outcome.status == Status::Timeout)
                 .then_some(outcome.timeout.as_secs()),
             session: named.then_some(outcome.session),
-            state: (lost || !success).then_some(if lost { "lost" } else { "kept" }),
+            state: (lost || !(success || is_running)).then_some(if lost { "lost" } else { "kept" }),
             note: outcome.note,
             calls: outcome.calls,
+            run: outcome.run,
         }
     }
 
@@ -107,9 +114,9 @@ impl Payload {
         }
     }
 
-    /// Anything but success is an error to the client.
+    /// Anything but success is an error to the client; a run that goes on is none yet.
     pub fn is_error(&self) -> bool {
-        self.status != "success"
+        !matches!(self.status, "success" | "running")
     }
 
     /// The text of the answer.
@@ -156,6 +163,7 @@ impl Payload {
             .map(|calls| calls.trim_start_matches("tool calls: ").to_owned());
         put_text(&mut put, "toolCalls", calls);
         put_text(&mut put, "session", self.session);
+        put_text(&mut put, "run", self.run);
         put_text(&mut put, "state", self.state.map(str::to_owned));
         Value::Object(fields)
     }
@@ -173,6 +181,7 @@ fn status(status: Status) -> &'static str {
         Status::Error => "error",
         Status::Timeout => "timeout",
         Status::Cancelled => "cancelled",
+        Status::Running => "running",
     }
 }
 

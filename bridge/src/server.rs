@@ -4,23 +4,25 @@
 //! model can read; only a request that is no call of ours is a protocol error.
 
 mod arguments;
+mod call;
 mod capabilities;
 mod line;
 mod progress;
 mod runner;
 mod serve;
+mod tasks;
 mod tool;
 mod transport;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, Implementation, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult,
+    Implementation, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -28,20 +30,18 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::render::Payload;
-use crate::session::{Progress, RunOutcome, RunRequest};
+use crate::session::{Progress, Run, RunRequest};
 use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
 
 /// Runs code in sessions.
-#[async_trait]
 pub trait Runner: Send + Sync + 'static {
-    /// One run. It ends soon after `request.cancel` fires.
-    async fn run(
-        &self,
-        request: RunRequest,
-        progress: Arc<dyn Progress>,
-    ) -> Result<RunOutcome, Refused>;
+    /// Begins a run. It ends soon after `request.cancel` fires.
+    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused>;
+
+    /// A run of before, by its name, or by `last` the latest one of a session.
+    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused>;
 }
 
 /// Why nothing was run.
@@ -86,6 +86,8 @@ pub struct Face {
     pub timeout: Duration,
     /// The longest time limit.
     pub max_timeout: Duration,
+    /// The longest time limit of a run that may be left running.
+    pub max_run: Duration,
     /// How answers are written.
     pub output_mode: OutputMode,
     /// Bytes kept of each stream, for the line that says so.
@@ -100,6 +102,7 @@ impl Face {
         Self {
             timeout: settings.session.timeout,
             max_timeout: settings.session.max_timeout,
+            max_run: settings.session.max_run,
             output_mode: settings.output_mode,
             output_bytes: settings.limits.output_bytes,
             capabilities: capabilities::write(settings).into(),
@@ -125,29 +128,6 @@ impl Server {
         }
     }
 
-    /// One call, from arguments to payload.
-    async fn run(&self, arguments: Arguments, context: &RequestContext<RoleServer>) -> Payload {
-        let cancel = self.closing.child_token();
-        // Covers the case that this future is dropped.
-        let _given_up = cancel.clone().drop_guard();
-        let named = arguments.session.is_some();
-        let request = arguments.into_request(cancel.clone());
-        let (reporter, mut reports) = progress::channel(context);
-        let mut run = std::pin::pin!(self.runner.run(request, Arc::new(reporter)));
-        let outcome = loop {
-            tokio::select! {
-                biased;
-                outcome = &mut run => break outcome,
-                () = context.ct.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                notification = reports.next() => reports.send(notification).await,
-            }
-        };
-        match outcome {
-            Ok(outcome) => Payload::of_run(outcome, named, self.face.output_bytes),
-            Err(refused) => refused.into_payload(),
-        }
-    }
-
     fn answer(&self, payload: Payload) -> CallToolResult {
         let content = vec![ContentBlock::text(payload.text(self.face.output_mode))];
         let mut result = if payload.is_error() {
@@ -165,6 +145,7 @@ impl ServerHandler for Server {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
+            .enable_tasks()
             .build();
         let mut information = Implementation::new("mcp-code-bridge", env!("CARGO_PKG_VERSION"));
         information.title = Some("MCP code bridge".to_owned());
@@ -187,11 +168,35 @@ impl ServerHandler for Server {
         if request.name != tool::NAME {
             return Err(unknown_tool(&request.name));
         }
-        let payload = match Arguments::parse(request.arguments.unwrap_or_default(), &self.face) {
-            Ok(arguments) => self.run(arguments, &context).await,
-            Err(message) => Payload::invalid(message),
-        };
-        Ok(self.answer(payload).into())
+        match Arguments::parse(request.arguments.unwrap_or_default(), &self.face) {
+            Ok(arguments) => Ok(self.call(arguments, &context).await),
+            Err(message) => Ok(self.answer(Payload::invalid(message)).into()),
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.task(&request.task_id)
+    }
+
+    /// No task of ours asks for anything, so an answer answers nothing.
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.known(&request.task_id).map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.cancel(&request.task_id)
     }
 
     /// Requests whose parameters do not have the shape of their method end here too.

@@ -22,10 +22,14 @@ pub mod launch;
 mod name;
 mod queue;
 mod registry;
+mod run;
+mod runs;
 mod servers;
 mod start;
 
 pub use registry::Sessions;
+pub use run::{Attendance, Run};
+pub use runs::KEPT_FOR;
 
 /// Starts verified, hardened guests. The real one uses an engine; tests may use a local process.
 #[async_trait]
@@ -60,7 +64,7 @@ pub trait Progress: Send + Sync {
 }
 
 /// Why no guest could be started: for the person behind the model.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct LaunchError {
     /// A stable code, the same as doctor's: `E0` engine, `L0` limits, `I0` image, `G0` guest start.
@@ -116,6 +120,8 @@ pub enum Status {
     Timeout,
     /// The client gave up.
     Cancelled,
+    /// The code runs on; this is what it has written so far.
+    Running,
 }
 
 /// What became of the session's variables.
@@ -174,10 +180,14 @@ pub struct RunOutcome {
     pub calls: Option<String>,
     /// The limit that applied.
     pub timeout: Duration,
+    /// The run's name, where it was left running.
+    pub run: Option<String>,
+    /// Since the run was asked for.
+    pub elapsed: Duration,
 }
 
 /// Why a call has no outcome: nothing was run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// No guest could be started.
     #[error(transparent)]
@@ -216,6 +226,17 @@ pub enum Error {
     CodeTooLarge {
         /// Bytes of a frame.
         limit: usize,
+    },
+    /// No run has that name, or no longer.
+    #[error("there is no run {id:?}, or its result was kept for long enough; {}", match known.as_slice() {
+        [] => "none is running".to_owned(),
+        known => format!("known: {}", known.join(", ")),
+    })]
+    UnknownRun {
+        /// The name, shortened.
+        id: String,
+        /// Those that were left running.
+        known: Vec<String>,
     },
     /// The bridge is going down.
     #[error("the bridge is shutting down")]

@@ -118,6 +118,8 @@ pub struct SessionSettings {
     pub timeout: Duration,
     /// The longest time limit a call may ask for.
     pub max_timeout: Duration,
+    /// The longest time limit of a run that may be left running; at least `max_timeout`.
+    pub max_run: Duration,
     /// Time to react to an interrupt before the guest is killed.
     pub grace: Duration,
     /// An unused session ends after this; zero: never.
@@ -155,6 +157,7 @@ impl Default for SessionSettings {
         Self {
             timeout: Duration::from_secs(30),
             max_timeout: Duration::from_secs(120),
+            max_run: Duration::from_secs(3600),
             grace: Duration::from_secs(2),
             idle: Duration::from_secs(1800),
             max_sessions: 8,

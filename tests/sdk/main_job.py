@@ -189,4 +189,5 @@ async def main() -> int:
     return 1 if report.failed else 0
 
 
-sys.exit(asyncio.run(main()))
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

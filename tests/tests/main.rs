@@ -6,6 +6,7 @@ mod cli;
 mod discovery;
 mod failure;
 mod image;
+mod long_runs;
 mod output;
 mod real_servers;
 mod sandbox;

@@ -161,7 +161,8 @@ fn exit_code(outcome: &Result<RunOutcome, Refused>) -> u8 {
             Status::Success => 0,
             Status::Error => exit::FAILED,
             Status::Timeout => exit::TIME_LIMIT,
-            Status::Cancelled => 130,
+            // A run is left running by nobody here.
+            Status::Cancelled | Status::Running => 130,
         },
         Err(Refused::Invalid(_)) => exit::USAGE,
         Err(Refused::NoSandbox { .. } | Refused::Busy { .. }) => exit::NO_SANDBOX,

@@ -11,7 +11,7 @@ pub(super) fn write(payload: &Payload) -> String {
     if let Some(note) = &payload.note {
         let _ = writeln!(text, "note: {}", visible(note));
     }
-    if payload.is_error() {
+    if payload.status != "success" {
         write_news(&mut text, payload);
         write_stream(
             &mut text,
@@ -53,6 +53,13 @@ pub(super) fn write(payload: &Payload) -> String {
 
 fn write_news(text: &mut String, payload: &Payload) {
     let _ = write!(text, "status: {}", payload.status);
+    if let (true, Some(run)) = (payload.status == "running", &payload.run) {
+        let _ = write!(
+            text,
+            "\n{}; call with run={run:?} to wait and read on, with cancel=true too to end it",
+            payload.summary.trim_start_matches("running ")
+        );
+    }
     if let Some(error) = &payload.error {
         let label = if needs_label(payload) { "error: " } else { "" };
         let _ = write!(text, "\n{label}{}", visible(error.trim_end_matches('\n')));

@@ -18,6 +18,8 @@ fn outcome(status: Status) -> RunOutcome {
         servers: Vec::new(),
         calls: None,
         timeout: Duration::from_secs(30),
+        run: None,
+        elapsed: Duration::ZERO,
     }
 }
 
@@ -196,6 +198,18 @@ fn output_beyond_the_limit() {
             dropped: 5,
         },
         ..outcome(Status::Success)
+    };
+    insta::assert_snapshot!(all(&payload(run)));
+}
+
+#[test]
+fn a_run_that_goes_on() {
+    let run = RunOutcome {
+        stdout: printed("epoch 1\n"),
+        note: Some("fresh session, as asked".to_owned()),
+        run: Some("k3f9x2abcd".to_owned()),
+        elapsed: Duration::from_millis(12_900),
+        ..outcome(Status::Running)
     };
     insta::assert_snapshot!(all(&payload(run)));
 }

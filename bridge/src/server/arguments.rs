@@ -10,7 +10,16 @@ use super::Face;
 use crate::session::{Client, RunRequest};
 use crate::settings::closest;
 
-const NAMES: [&str; 5] = ["code", "servers", "timeout", "session", "reset"];
+const NAMES: [&str; 8] = [
+    "code",
+    "servers",
+    "timeout",
+    "session",
+    "reset",
+    "yield_after",
+    "run",
+    "cancel",
+];
 
 /// Leaves room for the escapes of JSON within the 16 MiB that one frame to the guest may have.
 const MAX_CODE_BYTES: usize = 12 << 20;
@@ -18,11 +27,22 @@ const MAX_CODE_BYTES: usize = 12 << 20;
 /// More names in one call are a mistake.
 const MAX_SERVERS: usize = 100;
 
+/// Longer than any name of a run.
+const MAX_RUN_NAME: usize = 64;
+
 /// Checked arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arguments {
+    /// Empty where a run of before is meant.
     pub(super) code: String,
+    /// Of the run; or for how long to wait for one of before.
     pub(super) timeout: Duration,
+    /// Answer by then, and let the run go on.
+    pub(super) yield_after: Option<Duration>,
+    /// A run of before.
+    pub(super) run: Option<String>,
+    /// It is to be cancelled.
+    pub(super) cancel: bool,
     pub(super) session: Option<String>,
     pub(super) reset: bool,
     pub(super) servers: Vec<String>,
@@ -35,11 +55,28 @@ impl Arguments {
         let mut take = |name: &str| given.remove(name).filter(|value| !value.is_null());
         let (code, servers, timeout) = (take("code"), take("servers"), take("timeout"));
         let (session, reset) = (take("session"), take("reset"));
-        let code = code_of(code, &mut problems);
+        let (yield_after, run, cancel) = (take("yield_after"), take("run"), take("cancel"));
+        let run = run_of(run, &mut problems);
+        let cancel = flag_of("cancel", cancel, &mut problems);
+        if run.is_some() {
+            let others = [("code", &code), ("servers", &servers), ("reset", &reset)];
+            let given = others.iter().filter(|(_, value)| value.is_some());
+            problems.extend(given.map(|(name, _)| {
+                format!("{name} cannot be given with run, which asks for a run of before")
+            }));
+        } else if cancel {
+            problems.push("cancel needs run: the name of the run to end".to_owned());
+        }
+        let code = match (code, &run) {
+            (None, Some(_)) => String::new(),
+            (code, _) => code_of(code, &mut problems),
+        };
         let servers = servers_of(servers, &mut problems);
-        let timeout = timeout_of(timeout, face, &mut problems);
+        let yield_after = yield_after_of(yield_after, face, &mut problems);
+        let may_yield = yield_after.is_some() && run.is_none();
+        let timeout = timeout_of(timeout, face, may_yield, &mut problems);
         let session = session_of(session, &mut problems);
-        let reset = reset_of(reset, &mut problems);
+        let reset = flag_of("reset", reset, &mut problems);
         problems.extend(
             given
                 .keys()
@@ -51,6 +88,9 @@ impl Arguments {
             Ok(Self {
                 code,
                 timeout,
+                yield_after,
+                run,
+                cancel,
                 session,
                 reset,
                 servers,
@@ -131,19 +171,75 @@ fn servers_of(value: Option<Value>, problems: &mut Vec<String>) -> Vec<String> {
     names
 }
 
-fn timeout_of(value: Option<Value>, face: &Face, problems: &mut Vec<String>) -> Duration {
-    let Some(value) = value else {
-        return face.timeout;
+/// A run that the client comes back for may take longer, and does unless it says otherwise.
+fn timeout_of(
+    value: Option<Value>,
+    face: &Face,
+    may_yield: bool,
+    problems: &mut Vec<String>,
+) -> Duration {
+    let (usual, max) = if may_yield {
+        (face.max_run, face.max_run)
+    } else {
+        (face.timeout, face.max_timeout)
     };
-    let max = face.max_timeout.as_secs();
+    let Some(value) = value else {
+        return usual;
+    };
     match whole_number(&value) {
-        Some(seconds) if (1..=max).contains(&seconds) => Duration::from_secs(seconds),
-        _ => {
+        Some(seconds) if (1..=max.as_secs()).contains(&seconds) => Duration::from_secs(seconds),
+        longer => {
+            let may_be_longer = !may_yield && longer.is_some_and(|s| s <= face.max_run.as_secs());
+            let hint = if may_be_longer && longer != Some(0) {
+                format!("; to {} with yield_after", face.max_run.as_secs())
+            } else {
+                String::new()
+            };
             problems.push(format!(
-                "timeout is {}; accepted: whole seconds from 1 to {max}",
-                show(&value)
+                "timeout is {}; accepted: whole seconds from 1 to {}{hint}",
+                show(&value),
+                max.as_secs()
             ));
-            face.timeout
+            usual
+        }
+    }
+}
+
+/// Seconds, perhaps with a fraction. Zero answers at once.
+fn yield_after_of(
+    value: Option<Value>,
+    face: &Face,
+    problems: &mut Vec<String>,
+) -> Option<Duration> {
+    let value = value?;
+    let max = face.max_timeout;
+    let given = match &value {
+        Value::Number(number) => number.as_f64(),
+        _ => None,
+    };
+    let time = given.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    if let Some(time) = time.filter(|time| *time <= max) {
+        return Some(time);
+    }
+    problems.push(format!(
+        "yield_after is {}; accepted: seconds from 0 to {}",
+        show(&value),
+        max.as_secs()
+    ));
+    None
+}
+
+/// Which runs there are is for others to know.
+fn run_of(value: Option<Value>, problems: &mut Vec<String>) -> Option<String> {
+    match value? {
+        Value::String(name) if !name.is_empty() && name.len() <= MAX_RUN_NAME => Some(name),
+        other => {
+            problems.push(format!(
+                "run is {}; accepted: the name of a run, or \"last\"",
+                show(&other)
+            ));
+            // What else is wrong must not be told of a call with code.
+            Some(String::new())
         }
     }
 }
@@ -188,13 +284,13 @@ fn is_session_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
-fn reset_of(value: Option<Value>, problems: &mut Vec<String>) -> bool {
+fn flag_of(name: &str, value: Option<Value>, problems: &mut Vec<String>) -> bool {
     match value {
         None => false,
-        Some(Value::Bool(reset)) => reset,
+        Some(Value::Bool(flag)) => flag,
         Some(other) => {
             problems.push(format!(
-                "reset is {}; accepted: true or false",
+                "{name} is {}; accepted: true or false",
                 show(&other)
             ));
             false
@@ -227,121 +323,4 @@ fn show(value: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-    use crate::settings::OutputMode;
-
-    fn face() -> Face {
-        Face {
-            timeout: Duration::from_secs(30),
-            max_timeout: Duration::from_secs(120),
-            output_mode: OutputMode::Compact,
-            output_bytes: 1 << 20,
-            capabilities: "".into(),
-        }
-    }
-
-    fn parse(value: &Value) -> Result<Arguments, String> {
-        Arguments::parse(value.as_object().cloned().expect("an object"), &face())
-    }
-
-    #[test]
-    fn the_usual_call() {
-        let arguments = parse(&json!({"code": "print(1)"})).expect("accepted");
-        assert_eq!(arguments.timeout, Duration::from_secs(30));
-        assert_eq!((arguments.session, arguments.reset), (None, false));
-        let all = json!({"code": "1", "servers": ["git", "git"], "timeout": 120, "session": "a.b-c_1", "reset": true});
-        let arguments = parse(&all).expect("accepted");
-        assert_eq!(arguments.timeout, Duration::from_secs(120));
-        assert_eq!(
-            (arguments.session.as_deref(), arguments.reset),
-            (Some("a.b-c_1"), true)
-        );
-        assert_eq!(arguments.servers, ["git"]);
-    }
-
-    #[test]
-    fn null_is_the_same_as_absent() {
-        let nulls =
-            json!({"code": "1", "servers": null, "timeout": null, "session": null, "reset": null});
-        assert_eq!(parse(&nulls), parse(&json!({"code": "1"})));
-    }
-
-    #[test]
-    fn every_mistake_is_named_in_one_answer() {
-        let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git", 5], "x": 1});
-        insta::assert_snapshot!(parse(&all).expect_err("accepted"), @r#"
-        code is missing: the Python source to run, a string
-        servers holds 5; accepted: an array of names
-        timeout is 0; accepted: whole seconds from 1 to 120
-        session is "a b"; accepted: up to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit
-        reset is "yes"; accepted: true or false
-        no argument "coed" (did you mean code?)
-        no argument "x"; arguments: code, servers, timeout, session, reset
-        "#);
-    }
-
-    #[test]
-    fn bad_code() {
-        let check = |code: Value, expected: &str| {
-            let text = parse(&json!({ "code": code })).expect_err("accepted");
-            assert_eq!(text, expected);
-        };
-        check(json!(" \n\t"), "code is blank");
-        check(
-            json!("a\nb\0"),
-            "code holds a NUL character in line 2; write it as \\0 in a Python string",
-        );
-        check(json!(5), "code is 5; accepted: a string");
-        check(json!({"a": 1}), "code is an object; accepted: a string");
-        let large = parse(&json!({"code": "x".repeat(13 << 20)})).expect_err("accepted");
-        assert!(large.len() < 100, "{large}");
-    }
-
-    #[test]
-    fn timeouts_of_every_shape() {
-        for text in [
-            "0",
-            "-1",
-            "-0",
-            "1.5",
-            "121",
-            "1e9",
-            "99999999999999999999999",
-            "\"30\"",
-            "true",
-            "[]",
-            "0.1",
-        ] {
-            let value: Value = serde_json::from_str(text).expect("JSON");
-            let error = parse(&json!({"code": "1", "timeout": value})).expect_err(text);
-            assert!(
-                error.ends_with("accepted: whole seconds from 1 to 120"),
-                "{error}"
-            );
-        }
-        for (text, seconds) in [("1", 1), ("30.0", 30), ("120", 120)] {
-            let value: Value = serde_json::from_str(text).expect("JSON");
-            let arguments = parse(&json!({"code": "1", "timeout": value})).expect(text);
-            assert_eq!(arguments.timeout.as_secs(), seconds);
-        }
-    }
-
-    #[test]
-    fn long_values_are_cut() {
-        let long = "é".repeat(100_000);
-        let error =
-            parse(&json!({"code": "1", "session": long, long.clone(): 1})).expect_err("accepted");
-        assert!(error.len() < 500, "{}", error.len());
-    }
-
-    proptest! {
-        #[test]
-        fn any_arguments_are_accepted_or_refused(code in ".{0,20}", timeout in any::<f64>(), name in ".{0,20}") {
-            let _ = parse(&json!({"code": code, "timeout": timeout, "session": name, name.clone(): name}));
-        }
-    }
-}
+mod tests;

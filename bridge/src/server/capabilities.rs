@@ -44,13 +44,14 @@ pub(super) fn write(settings: &Settings) -> String {
     let _ = write!(
         text,
         "\nLimits: {} of memory, {} processes and threads{cpus}, {} open files; {} of stdout and of stderr per call, what \
-         is over is counted and dropped. `timeout`: {} s unless given, at most {}; {} s to react to the KeyboardInterrupt.",
+         is over is counted and dropped. `timeout`: {} s unless given, at most {}, or {} with `yield_after`; {} s to react to the KeyboardInterrupt.",
         size(limits.memory_bytes),
         limits.pids,
         limits.open_files,
         size(limits.output_bytes),
         session.timeout.as_secs(),
         session.max_timeout.as_secs(),
+        session.max_run.as_secs(),
         session.grace.as_secs_f32(),
     );
     if !session.idle.is_zero() {

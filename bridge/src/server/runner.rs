@@ -2,21 +2,16 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-
 use super::{Refused, Runner};
-use crate::session::{Error, Progress, RunOutcome, RunRequest, Sessions};
+use crate::session::{Error, Progress, Run, RunRequest, Sessions};
 
-#[async_trait]
 impl Runner for Sessions {
-    async fn run(
-        &self,
-        request: RunRequest,
-        progress: Arc<dyn Progress>,
-    ) -> Result<RunOutcome, Refused> {
-        Sessions::run(self, request, progress)
-            .await
-            .map_err(Refused::from)
+    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
+        Sessions::start(self, request, progress).map_err(Refused::from)
+    }
+
+    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused> {
+        Sessions::find(self, id, session).map_err(Refused::from)
     }
 }
 
@@ -32,9 +27,10 @@ impl From<Error> for Refused {
                 code: error.code,
                 message: error.message,
             },
-            Error::BadName { .. } | Error::CodeTooLarge { .. } | Error::Servers(_) => {
-                Self::Invalid(message)
-            }
+            Error::BadName { .. }
+            | Error::CodeTooLarge { .. }
+            | Error::Servers(_)
+            | Error::UnknownRun { .. } => Self::Invalid(message),
             Error::QueueFull { .. } => busy("queue_full"),
             Error::TooManySessions { .. } => busy("too_many_sessions"),
             Error::ShuttingDown => busy("shutting_down"),

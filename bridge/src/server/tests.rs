@@ -1,5 +1,7 @@
 //! The face from the client's side: rmcp's own client, and raw lines, over in-memory streams.
 
+mod left_running;
+
 use std::sync::Mutex;
 
 use rmcp::ServiceExt;
@@ -10,25 +12,23 @@ use tokio::io::{
 };
 
 use super::*;
-use crate::session::{Captured, State, Status};
+use crate::session::{Captured, RunOutcome, State, Status};
 
 /// Answers by what the code says, without Python.
 #[derive(Default)]
 struct Fake {
     requests: Mutex<Vec<RunRequest>>,
+    runs: Mutex<Vec<Arc<Run>>>,
 }
 
-fn done(request: &RunRequest, status: Status, stdout: &str) -> RunOutcome {
+fn done(request: &RunRequest, status: Status) -> RunOutcome {
     RunOutcome {
         status,
         session: request
             .session
             .clone()
             .unwrap_or_else(|| "default".to_owned()),
-        stdout: Captured {
-            bytes: stdout.as_bytes().to_vec(),
-            dropped: 0,
-        },
+        stdout: Captured::default(),
         stderr: Captured::default(),
         error: None,
         exit_code: None,
@@ -38,42 +38,68 @@ fn done(request: &RunRequest, status: Status, stdout: &str) -> RunOutcome {
         servers: request.servers.clone(),
         calls: None,
         timeout: request.timeout,
+        run: None,
+        elapsed: Duration::ZERO,
     }
 }
 
-#[async_trait]
+async fn act(run: &Run, request: &RunRequest, progress: &dyn Progress) -> RunOutcome {
+    match request.code.as_str() {
+        "wait" => {
+            run.write(b"waiting\n");
+            request.cancel.cancelled().await;
+            return done(request, Status::Cancelled);
+        }
+        "deaf" => std::future::pending().await,
+        "ticks" => {
+            for number in 0..10 {
+                run.write(format!("{number} ").as_bytes());
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+        "load" => {
+            for step in 0..50 {
+                progress.report("loading the guest image", step, Some(50));
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            progress.report("starting", 0, None);
+            tokio::time::sleep(Duration::from_secs(12)).await;
+            run.write(b"loaded\n");
+        }
+        "long" => run.write("é".repeat(3 << 20).as_bytes()),
+        code => run.write(format!("ran {code}\n").as_bytes()),
+    }
+    done(request, Status::Success)
+}
+
 impl Runner for Fake {
-    async fn run(
-        &self,
-        request: RunRequest,
-        progress: Arc<dyn Progress>,
-    ) -> Result<RunOutcome, Refused> {
+    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
         self.requests
             .lock()
             .expect("no panic")
             .push(request.clone());
-        match request.code.as_str() {
-            "wait" => {
-                request.cancel.cancelled().await;
-                Ok(done(&request, Status::Cancelled, ""))
-            }
-            "deaf" => std::future::pending().await,
-            "load" => {
-                for step in 0..50 {
-                    progress.report("loading the guest image", step, Some(50));
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                progress.report("starting", 0, None);
-                tokio::time::sleep(Duration::from_secs(12)).await;
-                Ok(done(&request, Status::Success, "loaded\n"))
-            }
-            "nothing there" => Err(Refused::NoSandbox {
+        if request.code == "nothing there" {
+            return Err(Refused::NoSandbox {
                 code: "E0",
                 message: "no container engine answers".to_owned(),
-            }),
-            "long" => Ok(done(&request, Status::Success, &"é".repeat(3 << 20))),
-            code => Ok(done(&request, Status::Success, &format!("ran {code}\n"))),
+            });
         }
+        let run = Run::alone(&request);
+        self.runs.lock().expect("no panic").push(Arc::clone(&run));
+        let acting = Arc::clone(&run);
+        tokio::spawn(async move {
+            let outcome = act(&acting, &request, &*progress).await;
+            acting.end(Ok(outcome));
+        });
+        Ok(run)
+    }
+
+    fn find(&self, id: &str, _: Option<&str>) -> Result<Arc<Run>, Refused> {
+        let runs = self.runs.lock().expect("no panic");
+        let found = runs.iter().find(|run| run.id() == id);
+        found
+            .cloned()
+            .ok_or_else(|| Refused::Invalid(format!("there is no run {id:?}")))
     }
 }
 

@@ -8,14 +8,15 @@ use serde_json::json;
 
 pub(super) const NAME: &str = "run_python";
 
-const DESCRIPTION: &str = "Run Python 3.14 in a sandbox without network. Variables, imports and files persist between calls; top-level await works. Answers with what is printed and the last expression's value. MCP servers named in `servers` become modules: await mcp_<server>.<tool>(...); await search_tool_docs(\"...\") finds tools.";
+const DESCRIPTION: &str = "Run Python 3.14 in a sandbox without network. Variables, imports and files persist between calls; top-level await works. Answers with output and the last expression's value. MCP servers named in `servers` become modules: await mcp_<server>.<tool>(...); await search_tool_docs(\"...\") finds tools.";
 
 /// As listed.
 pub(super) fn definition() -> Tool {
     Tool::new(NAME, DESCRIPTION, Arc::new(schema()))
 }
 
-/// Written by hand: a generated schema spends tokens on titles, formats and nullability.
+/// Written by hand: a generated schema spends tokens on titles, formats and nullability. `code` is not among the required ones
+/// because of `run`; that one of them must be there cannot be said in words that every client takes.
 fn schema() -> JsonObject {
     let schema = json!({
         "type": "object",
@@ -25,8 +26,10 @@ fn schema() -> JsonObject {
             "timeout": {"type": "integer", "description": "seconds"},
             "session": {"type": "string", "description": "name, for separate variables"},
             "reset": {"type": "boolean", "description": "start afresh"},
+            "yield_after": {"type": "number", "description": "seconds until it answers and runs on"},
+            "run": {"type": "string", "description": "its id: wait again, without code"},
+            "cancel": {"type": "boolean"},
         },
-        "required": ["code"],
     });
     match schema {
         serde_json::Value::Object(schema) => schema,

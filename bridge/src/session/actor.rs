@@ -3,16 +3,18 @@
 //! `cold -> starting -> ready <-> busy -> (interrupting) -> ready | dead`: cold and dead are `guest: None`, starting is
 //! `starting: Some`, busy is inside [`Execution::run`].
 
+mod caller;
+mod guest;
+
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::maybe_done;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
+use self::caller::{Caller, FOREVER};
 use super::answer::Answer;
 use super::capture::Capture;
 use super::ending::{Death, Ending};
@@ -21,19 +23,10 @@ use super::name::SessionName;
 use super::queue::{Call, Queue};
 use super::registry::Shared;
 use super::servers::{Given, until_refused};
-use super::start::{EXIT_LIMIT, Live, Starting, failure};
-use super::{Error, LaunchError, Progress, RunOutcome, RunRequest, State, Status};
+use super::start::{Live, Starting};
+use super::{Error, Progress, Run, RunOutcome, RunRequest, State, Status};
 use crate::broker::{RunContext, Scope};
 use crate::upstream::CallContext;
-
-/// For a start to make progress: from its beginning or from its last report to the next.
-const START_LIMIT: Duration = Duration::from_secs(120);
-
-/// For an answer to wait until a killed guest is dead. The kill goes on in any case.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
-
-/// Longer time limits are cut to this; it keeps clock arithmetic from overflowing.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One session.
 struct Actor {
@@ -120,29 +113,25 @@ impl Actor {
         let Call {
             request,
             progress,
-            mut reply,
+            owed,
         } = call;
         let closing = self.shared.launcher.closing.clone();
         let answer = tokio::select! {
             biased;
             () = closing.cancelled() => Err(Error::ShuttingDown),
-            answer = self.answer(&request, progress, &mut reply) => answer,
+            answer = self.answer(&request, owed.run(), progress) => answer,
         };
-        // The caller may have gone away; that was its cancellation.
-        let _ = reply.send(answer);
+        self.queue.end_current();
+        owed.finish(answer);
     }
 
     async fn answer(
         &mut self,
         request: &RunRequest,
+        run: &Run,
         progress: Arc<dyn Progress>,
-        reply: &mut oneshot::Sender<Result<RunOutcome, Error>>,
     ) -> Result<RunOutcome, Error> {
-        let mut caller = Caller {
-            request,
-            reply,
-            deadline: Instant::now() + request.timeout.min(FOREVER),
-        };
+        let mut caller = Caller::new(request);
         if request.reset {
             self.reset();
         }
@@ -188,21 +177,21 @@ impl Actor {
             Some(Err(refusal)) => return Err(Error::Servers(refusal.message)),
             None => Given::default(),
         };
-        Ok(self.execute(&mut caller, given).await)
+        Ok(self.execute(&caller, run, given).await)
     }
 
     /// The outcome of a call that ran nothing. If earlier variables are gone, that is for another answer to tell.
     fn unstarted(&self, answer: Answer, request: &RunRequest) -> RunOutcome {
         // What was loaded for it has not reached the guest.
         self.scope.forget_installed();
-        let mut outcome = answer.outcome(&self.name, Capture::default(), None, request.timeout);
+        let mut outcome = answer.outcome(&self.name, None, request.timeout);
         if self.loss.is_some() {
             outcome.state = State::Lost;
         }
         outcome
     }
 
-    async fn execute(&mut self, caller: &mut Caller<'_>, given: Given) -> RunOutcome {
+    async fn execute(&mut self, caller: &Caller<'_>, whole: &Run, given: Given) -> RunOutcome {
         let request = caller.request;
         let output_bytes = self.shared.limits.output_bytes;
         let grace = self.shared.settings.grace;
@@ -226,9 +215,9 @@ impl Actor {
         };
         let loss = self.loss.take();
         let note = given.note(loss.as_ref().map(Ending::note));
-        let mut capture = std::mem::take(&mut self.kept);
+        whole.with_output(|output| *output = std::mem::take(&mut self.kept));
         let (verdict, stopped) = match self.guest.as_mut() {
-            Some(live) => execution.run(live, &mut capture, caller.stop(true)).await,
+            Some(live) => execution.run(live, whole, caller.stop(true)).await,
             None => (Verdict::Dead(Death::Ended), None),
         };
         let calls = execution.end();
@@ -248,7 +237,7 @@ impl Actor {
         };
         let cut_off = !calls.cancelled.is_empty() || calls.not_started > 0;
         let are_news = cut_off || (answer.is_bad() && !calls.is_empty());
-        let mut outcome = answer.outcome(&self.name, capture, note, request.timeout);
+        let mut outcome = answer.outcome(&self.name, note, request.timeout);
         outcome.calls = are_news.then(|| calls.to_string());
         outcome.servers = given.loaded(&self.scope);
         if outcome.status == Status::Cancelled && self.loss.is_none() {
@@ -257,120 +246,6 @@ impl Actor {
         }
         outcome
     }
-
-    /// Ends the guest, if there is one, without waiting for it. A start under way is as fresh as can be.
-    fn reset(&mut self) {
-        if let Some(live) = self.guest.take() {
-            live.kill(&self.shared.launcher.tasks);
-        }
-        self.scope.reset();
-        self.kept = Capture::default();
-        self.loss = Some(Ending::Reset);
-    }
-
-    /// Gets a guest: the one under way, the spare, or a new one. Says so if the call is to end before it is there.
-    async fn start(
-        &mut self,
-        caller: &mut Caller<'_>,
-        progress: Arc<dyn Progress>,
-    ) -> Result<Option<Stop>, LaunchError> {
-        let older = self.starting.take().or_else(|| self.shared.spare());
-        let mut may_be_stale = older.is_some();
-        self.starting = older;
-        loop {
-            let starting = self
-                .starting
-                .get_or_insert_with(|| self.shared.start(&self.name));
-            let waited = caller.wait_for(starting, Arc::clone(&progress)).await;
-            starting.release();
-            match waited {
-                Waited::Stopped(stop) => return Ok(Some(stop)),
-                Waited::Stalled => {
-                    if let Some(starting) = self.starting.take() {
-                        starting.abort();
-                    }
-                    return Err(failure(format!(
-                        "the sandbox did not start within {} s",
-                        START_LIMIT.as_secs()
-                    )));
-                }
-                Waited::Finished(result) => {
-                    self.starting = None;
-                    match (*result).and_then(|live| self.alive(live)) {
-                        Ok(live) => {
-                            self.guest = Some(live);
-                            self.shared.refill();
-                            return Ok(None);
-                        }
-                        // One that was started for another moment may have died or failed since; try once more.
-                        Err(_) if may_be_stale => {}
-                        Err(error) => return Err(error),
-                    }
-                    may_be_stale = false;
-                }
-            }
-        }
-    }
-
-    /// Looks whether a guest that was started a while ago still lives.
-    fn alive(&mut self, mut live: Live) -> Result<Live, LaunchError> {
-        self.kept = Capture::default();
-        let death = execution::watch(&mut live, &mut self.kept).now_or_never();
-        if death.is_none() {
-            return Ok(live);
-        }
-        live.kill(&self.shared.launcher.tasks);
-        Err(failure("the sandbox ended right after its start".into()))
-    }
-
-    /// Kills the guest and waits until it is dead.
-    async fn kill(&mut self, ending: Ending) {
-        self.loss = Some(ending);
-        if let Some(live) = self.guest.take() {
-            let kill = live.kill(&self.shared.launcher.tasks);
-            if timeout(KILL_LIMIT, kill).await.is_err() {
-                tracing::warn!(
-                    session.name = self.name.as_str(),
-                    "a guest is slow to be killed"
-                );
-            }
-        }
-    }
-
-    /// A guest is dead or must die: finds out why, and remembers it.
-    async fn bury(&mut self, death: Death) -> Ending {
-        let tasks = &self.shared.launcher.tasks;
-        let (mut exit, mut limit, mut words) = (None, None, String::new());
-        if let Some(mut live) = self.guest.take() {
-            limit = live.memory_limit;
-            words = live.link.receiver.last_words();
-            if death.needs_kill() {
-                let _ = timeout(KILL_LIMIT, live.kill(tasks)).await;
-            } else {
-                let (tell, told) = oneshot::channel();
-                let closing = self.shared.launcher.closing.clone();
-                tasks.spawn(async move {
-                    let exit = tokio::select! {
-                        exit = timeout(EXIT_LIMIT, live.guest.exit()) => exit.ok(),
-                        () = closing.cancelled() => None,
-                    };
-                    // Nobody may be there to be told, but the kill must be.
-                    let _ = tell.send(exit);
-                    live.guest.kill().await;
-                });
-                exit = told.await.ok().flatten();
-            }
-        }
-        let ending = Ending::judge(&death, exit, limit, words);
-        tracing::info!(
-            session.name = self.name.as_str(),
-            reason = ending.kind(),
-            ?death,
-            "a guest ended"
-        );
-        self.loss = Some(ending.clone());
-        ending
-    }
 }
 
 /// Watches the guest, if there is one; otherwise waits for ever.
@@ -378,56 +253,5 @@ async fn watch(guest: Option<&mut Live>, kept: &mut Capture) -> Death {
     match guest {
         Some(live) => execution::watch(live, kept).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Whoever waits for the answer, and until when.
-struct Caller<'a> {
-    request: &'a RunRequest,
-    reply: &'a mut oneshot::Sender<Result<RunOutcome, Error>>,
-    deadline: Instant,
-}
-
-/// How waiting for a start ended.
-enum Waited {
-    Finished(Box<Result<Live, LaunchError>>),
-    Stopped(Stop),
-    Stalled,
-}
-
-impl Caller<'_> {
-    /// Waits until the call is to end early; by its time limit only while the clock is `ticking`.
-    async fn stop(&mut self, ticking: bool) -> Stop {
-        tokio::select! {
-            biased;
-            () = self.request.cancel.cancelled() => Stop::Cancelled,
-            () = self.reply.closed() => Stop::Cancelled,
-            () = sleep_until(self.deadline), if ticking => Stop::Timeout,
-        }
-    }
-
-    /// Waits for a start. From the first report of a long phase on, the call's clock stands still.
-    async fn wait_for(&mut self, starting: &mut Starting, progress: Arc<dyn Progress>) -> Waited {
-        let mut reports = starting.listen(progress);
-        let mut paused = (*reports.borrow_and_update() > 0).then(Instant::now);
-        let stall = sleep_until(Instant::now() + START_LIMIT);
-        tokio::pin!(stall);
-        loop {
-            tokio::select! {
-                biased;
-                result = starting.finish() => {
-                    if let Some(paused) = paused {
-                        self.deadline += paused.elapsed();
-                    }
-                    return Waited::Finished(Box::new(result));
-                }
-                stop = self.stop(paused.is_none()) => return Waited::Stopped(stop),
-                Ok(()) = reports.changed() => {
-                    paused.get_or_insert_with(Instant::now);
-                    stall.as_mut().reset(Instant::now() + START_LIMIT);
-                }
-                () = &mut stall => return Waited::Stalled,
-            }
-        }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::capture::Capture;
 use super::ending::{Ending, duration};
 use super::execution::Stop;
 use super::name::SessionName;
-use super::{RunError, RunOutcome, State, Status};
+use super::{Captured, RunError, RunOutcome, State, Status};
 use crate::guest::{Done, DoneError, DoneStatus};
 
 /// Bytes kept of a class name or a place in the code.
@@ -158,6 +157,28 @@ impl Answer {
         Self::failed(Status::Cancelled, State::Kept, error)
     }
 
+    /// The run goes on.
+    pub(super) fn running() -> Self {
+        Self {
+            status: Status::Running,
+            state: State::Kept,
+            error: None,
+            exit_code: None,
+            result: None,
+        }
+    }
+
+    /// The call waited for its turn for as long as it may take, behind a run that was left running.
+    pub(super) fn held_up(other: &str, timeout: Duration) -> Self {
+        let message = format!(
+            "not begun within {}: run {other:?} of the same session still goes on; wait for it with run={other:?}, end it \
+             with cancel, or name another session",
+            duration(timeout)
+        );
+        let error = error("busy", message);
+        Self::failed(Status::Timeout, State::Kept, error)
+    }
+
     fn failed(status: Status, state: State, error: RunError) -> Self {
         Self {
             status,
@@ -168,19 +189,18 @@ impl Answer {
         }
     }
 
-    /// With what else belongs to it.
+    /// With what else belongs to it, but for the output.
     pub(super) fn outcome(
         self,
         session: &SessionName,
-        capture: Capture,
         note: Option<String>,
         timeout: Duration,
     ) -> RunOutcome {
         RunOutcome {
             status: self.status,
             session: session.as_str().to_owned(),
-            stdout: capture.stdout,
-            stderr: capture.stderr,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
             error: self.error,
             exit_code: self.exit_code,
             result: self.result,
@@ -189,6 +209,8 @@ impl Answer {
             servers: Vec::new(),
             calls: None,
             timeout,
+            run: None,
+            elapsed: Duration::ZERO,
         }
     }
 }

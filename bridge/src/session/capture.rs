@@ -12,6 +12,13 @@ pub(super) struct Capture {
     pub(super) stderr: Captured,
 }
 
+/// How far it has been read: bytes kept and bytes dropped of each stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Position {
+    stdout: (usize, u64),
+    stderr: (usize, u64),
+}
+
 impl Capture {
     /// Keeps what fits below `limit` and counts the rest.
     pub(super) fn push(&mut self, kind: StreamKind, bytes: &[u8], limit: u64) {
@@ -24,6 +31,32 @@ impl Capture {
         stream.bytes.extend_from_slice(&bytes[..room]);
         let over = (bytes.len() - room) as u64;
         stream.dropped = stream.dropped.saturating_add(over);
+    }
+
+    /// Where its end is now.
+    pub(super) fn position(&self) -> Position {
+        let of = |stream: &Captured| (stream.bytes.len(), stream.dropped);
+        Position {
+            stdout: of(&self.stdout),
+            stderr: of(&self.stderr),
+        }
+    }
+
+    /// What has come since its end was there.
+    pub(super) fn after(&self, position: Position) -> Self {
+        let of = |stream: &Captured, (bytes, dropped): (usize, u64)| Captured {
+            bytes: stream.bytes.get(bytes..).unwrap_or_default().to_vec(),
+            dropped: stream.dropped.saturating_sub(dropped),
+        };
+        Self {
+            stdout: of(&self.stdout, position.stdout),
+            stderr: of(&self.stderr, position.stderr),
+        }
+    }
+
+    /// Bytes that it holds.
+    pub(super) fn bytes(&self) -> usize {
+        self.stdout.bytes.len() + self.stderr.bytes.len()
     }
 
     /// Adds what the guest says that it dropped.
@@ -49,5 +82,23 @@ mod tests {
         assert_eq!(capture.stdout.dropped, u64::MAX);
         assert_eq!(capture.stderr.bytes, b"xyz");
         assert_eq!(capture.stderr.dropped, 1);
+        assert_eq!(capture.bytes(), 7);
+    }
+
+    #[test]
+    fn what_was_read_is_not_read_again() {
+        let mut capture = Capture::default();
+        capture.push(StreamKind::Stdout, b"ab", 3);
+        let position = capture.position();
+        capture.push(StreamKind::Stdout, b"cde", 3);
+        capture.push(StreamKind::Stderr, b"x", 3);
+        let rest = capture.after(position);
+        assert_eq!(
+            (&rest.stdout.bytes[..], rest.stdout.dropped),
+            (&b"c"[..], 2)
+        );
+        assert_eq!(rest.stderr.bytes, b"x");
+        let nothing = capture.after(capture.position());
+        assert_eq!((nothing.bytes(), nothing.stdout.dropped), (0, 0));
     }
 }

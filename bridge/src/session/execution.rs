@@ -96,7 +96,7 @@ impl Execution<'_> {
     pub(super) async fn run(
         &mut self,
         live: &mut Live,
-        capture: &mut Capture,
+        sink: &super::Run,
         stop: impl Future<Output = Stop>,
     ) -> (Verdict, Option<Stop>) {
         live.ignored = 0;
@@ -156,7 +156,10 @@ impl Execution<'_> {
                         None => Requests::Run(&self.run),
                         Some(_) => STOPPING,
                     };
-                    match live.hear(event, Some(self.id), requests, capture, self.output_bytes) {
+                    let heard = sink.with_output(|capture| {
+                        live.hear(event, Some(self.id), requests, capture, self.output_bytes)
+                    });
+                    match heard {
                         Ok(None) => {}
                         Ok(Some(done)) => break Verdict::Done(done),
                         Err(death) => break Verdict::Dead(death),
@@ -168,7 +171,7 @@ impl Execution<'_> {
         let verdict = match verdict {
             // Waiting frames must not pile up.
             Verdict::Done(done) if live.link.sender.unsent() > UNREAD_LIMIT => {
-                match live.settle(capture, self.output_bytes).await {
+                match live.settle(sink, self.output_bytes).await {
                     Ok(()) => Verdict::Done(done),
                     Err(death) => Verdict::Dead(death),
                 }
@@ -289,7 +292,7 @@ impl Live {
     }
 
     /// A guest that is done reads what waits for it, within a time.
-    async fn settle(&mut self, capture: &mut Capture, limit: u64) -> Result<(), Death> {
+    async fn settle(&mut self, sink: &super::Run, limit: u64) -> Result<(), Death> {
         let mut unwritable = false;
         let settled = timeout(EXIT_LIMIT, async {
             loop {
@@ -300,7 +303,7 @@ impl Live {
                         Err(_) => unwritable = true,
                     },
                     event = self.link.receiver.event() => {
-                        self.hear(event, None, IDLE, capture, limit)?;
+                        sink.with_output(|capture| self.hear(event, None, IDLE, capture, limit))?;
                     }
                 }
             }

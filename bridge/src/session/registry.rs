@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::actor;
 use super::answer::Answer;
-use super::capture::Capture;
 use super::ending::Ending;
 use super::name::SessionName;
-use super::queue::{Call, QUEUE_LIMIT, Queue, Refused, Ticket};
+use super::queue::{Call, QUEUE_LIMIT, Queue, Refused};
+use super::run::{Owed, Run};
+use super::runs::Runs;
 use super::start::{Launcher, Starting};
 use super::{Error, Launch, Progress, RunOutcome, RunRequest};
 use crate::broker::Broker;
@@ -48,6 +48,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     /// How long runs and sessions live.
     pub(super) settings: SessionSettings,
+    runs: Arc<Runs>,
     registry: Mutex<Registry>,
 }
 
@@ -84,50 +85,52 @@ impl Sessions {
                 broker,
                 limits,
                 settings,
+                runs: Arc::default(),
                 registry: Mutex::default(),
             }),
             _close: closing.drop_guard(),
         }
     }
 
-    /// Runs code, after the calls that wait in the same session. Dropping the future cancels the call.
+    /// Begins a run, after the calls that wait in the same session. It goes on whether anybody waits for it or not.
     ///
     /// The time limit covers the run and the start of the sandbox, not the wait for earlier calls, and not the long
     /// phases of a start (loading the image, starting an engine), which have a limit of their own.
+    pub fn start(
+        &self,
+        mut request: RunRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Arc<Run>, Error> {
+        let name = SessionName::parse(request.session.as_deref())?;
+        if encoded_len(&request.code) > FRAME_LIMIT - FRAME_OVERHEAD {
+            return Err(Error::CodeTooLarge { limit: FRAME_LIMIT });
+        }
+        // Cancelling one run must not cancel what else hangs on the caller's token.
+        request.cancel = request.cancel.child_token();
+        let run = self.shared.enqueue(&name, request, progress)?;
+        self.shared.runs.add(&run);
+        Ok(run)
+    }
+
+    /// A run of before, by its name, or by `last` the latest one of a session.
+    pub fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Error> {
+        self.shared.runs.find(id, session)
+    }
+
+    /// Runs code to its end. Dropping the future cancels the call.
     pub async fn run(
         &self,
         request: RunRequest,
         progress: Arc<dyn Progress>,
     ) -> Result<RunOutcome, Error> {
-        let name = SessionName::parse(request.session.as_deref())?;
-        if encoded_len(&request.code) > FRAME_LIMIT - FRAME_OVERHEAD {
-            return Err(Error::CodeTooLarge { limit: FRAME_LIMIT });
+        if request.cancel.is_cancelled() {
+            let name = SessionName::parse(request.session.as_deref())?;
+            return Ok(Answer::withdrawn().outcome(&name, None, request.timeout));
         }
-        let (cancel, timeout) = (request.cancel.clone(), request.timeout);
-        if cancel.is_cancelled() {
-            return Ok(withdrawn(&name, timeout));
-        }
-        let (reply, mut answer) = oneshot::channel();
-        let (queue, ticket) = self.shared.enqueue(
-            &name,
-            Call {
-                request,
-                progress,
-                reply,
-            },
-        )?;
-        let waiting = Waiting { queue, ticket };
-        let answer = tokio::select! {
-            biased;
-            answer = &mut answer => answer,
-            () = cancel.cancelled() => {
-                if waiting.queue.withdraw(waiting.ticket) {
-                    return Ok(withdrawn(&name, timeout));
-                }
-                answer.await
-            }
-        };
-        answer.unwrap_or_else(|_| Err(self.shared.unanswered(&name)))
+        let run = self.start(request, progress)?;
+        let _attendance = run.attend();
+        run.ended().await;
+        run.read()
     }
 
     /// Kills every guest, all at once, and waits until they are dead, a few seconds at most. Calls that wait or run end
@@ -146,25 +149,14 @@ impl Sessions {
     }
 }
 
-/// A call that its caller waits for; taken out of the queue when the caller goes away.
-struct Waiting {
-    queue: Arc<Queue>,
-    ticket: Ticket,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.queue.withdraw(self.ticket);
-    }
-}
-
 impl Shared {
     /// Puts the call into its session's queue; creates the session where there is none.
     fn enqueue(
         self: &Arc<Self>,
         name: &SessionName,
-        mut call: Call,
-    ) -> Result<(Arc<Queue>, Ticket), Error> {
+        mut request: RunRequest,
+        mut progress: Arc<dyn Progress>,
+    ) -> Result<Arc<Run>, Error> {
         let mut registry = self.lock();
         loop {
             if self.launcher.closing.is_cancelled() {
@@ -174,8 +166,19 @@ impl Shared {
                 Some(queue) => Arc::clone(queue),
                 None => self.create(&mut registry, name)?,
             };
+            if request.reset {
+                // Its variables are given up.
+                queue.cancel_holder();
+            }
+            let run = Run::new(name.clone(), &request, Arc::clone(&queue));
+            let owed = Owed::new(Arc::clone(&run), self.launcher.closing.clone());
+            let call = Call {
+                request,
+                progress,
+                owed,
+            };
             match queue.push(call) {
-                Ok(ticket) => return Ok((queue, ticket)),
+                Ok(()) => return Ok(run),
                 Err(Refused::Full) => {
                     return Err(Error::QueueFull {
                         session: name.as_str().to_owned(),
@@ -185,7 +188,7 @@ impl Shared {
                 Err(Refused::Closed(back)) => {
                     // It is just ending; its successor need not wait for that.
                     registry.sessions.remove(name);
-                    call = *back;
+                    (request, progress) = (back.request, back.progress);
                 }
             }
         }
@@ -261,23 +264,9 @@ impl Shared {
         }
     }
 
-    fn unanswered(&self, name: &SessionName) -> Error {
-        if self.launcher.closing.is_cancelled() {
-            Error::ShuttingDown
-        } else {
-            Error::Bug {
-                session: name.as_str().to_owned(),
-            }
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn withdrawn(name: &SessionName, timeout: Duration) -> RunOutcome {
-    Answer::withdrawn().outcome(name, Capture::default(), None, timeout)
 }
 
 /// Bytes of `text` as a JSON string; not counted where it cannot matter.

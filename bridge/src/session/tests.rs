@@ -2,6 +2,7 @@
 
 mod chaos;
 mod hostile;
+mod left_running;
 mod lifecycle;
 mod limits;
 mod local;
@@ -27,6 +28,7 @@ fn settings() -> SessionSettings {
     SessionSettings {
         timeout: Duration::from_secs(30),
         max_timeout: Duration::from_secs(120),
+        max_run: Duration::from_secs(3600),
         grace: Duration::from_secs(2),
         idle: Duration::from_secs(1800),
         max_sessions: 3,

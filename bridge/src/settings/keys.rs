@@ -67,6 +67,8 @@ keys! {
         "time limit of a call that names none";
     MAX_TIMEOUT: "max_timeout", "MCP_BRIDGE_MAX_TIMEOUT", "whole seconds from 1 to 24h, such as 120, 120s or 2m",
         "120", "the longest time limit that a call may ask for";
+    MAX_RUN: "max_run", "MCP_BRIDGE_MAX_RUN", "whole seconds from 1 to 24h, such as 3600 or 1h", "1h",
+        "the longest a run may take that is left running (yield_after); never less than the largest timeout";
     GRACE: "grace", "MCP_BRIDGE_GRACE", "a time up to 60s, such as 2s or 500ms", "2s",
         "time to react to an interrupt before the guest is killed";
     SESSION_IDLE: "session_idle", "MCP_BRIDGE_SESSION_IDLE", "a time such as 1800, 30m or 1h; 0 for never", "30m",

@@ -257,6 +257,10 @@ impl Reader<'_> {
         SessionSettings {
             timeout: given.unwrap_or(usual.timeout).min(max_timeout),
             max_timeout,
+            max_run: self
+                .text(keys::MAX_RUN, whole)
+                .unwrap_or(usual.max_run)
+                .max(max_timeout),
             grace: self
                 .text(keys::GRACE, |text| {
                     within(
@@ -392,6 +396,7 @@ mod tests {
         let settings = load(&[]).expect("defaults");
         assert_eq!(settings.session.timeout, Duration::from_secs(30));
         assert_eq!(settings.session.max_timeout, Duration::from_secs(120));
+        assert_eq!(settings.session.max_run, Duration::from_secs(3600));
         assert_eq!(settings.limits.memory_bytes, 512 << 20);
         assert_eq!((settings.limits.pids, settings.limits.cpus), (128, None));
         assert_eq!(settings.limits.user, (65534, 65534));
@@ -429,6 +434,7 @@ mod tests {
             ("MCP_BRIDGE_OUTPUT_LIMIT", "1m"),
             ("MCP_BRIDGE_TIMEOUT", "10s"),
             ("MCP_BRIDGE_MAX_TIMEOUT", "2m"),
+            ("MCP_BRIDGE_MAX_RUN", "30m"),
             ("MCP_BRIDGE_GRACE", "500ms"),
             ("MCP_BRIDGE_SESSION_IDLE", "1h"),
             ("MCP_BRIDGE_MAX_SESSIONS", "2"),
@@ -466,6 +472,7 @@ mod tests {
             session: SessionSettings {
                 timeout: Duration::from_secs(10),
                 max_timeout: Duration::from_secs(120),
+                max_run: Duration::from_secs(1800),
                 grace: Duration::from_millis(500),
                 idle: Duration::from_secs(3600),
                 max_sessions: 2,
