@@ -38,6 +38,7 @@ let
     output_limit = size;
     timeout = time;
     max_timeout = time;
+    max_run = time;
     grace = time;
     session_idle = time;
     max_sessions = types.ints.between 1 256;
