@@ -11,16 +11,7 @@ pub(super) fn write(payload: &Payload) -> String {
     if let Some(note) = &payload.note {
         let _ = writeln!(text, "note: {}", visible(note));
     }
-    if payload.status != "success" {
-        write_news(&mut text, payload);
-        write_stream(
-            &mut text,
-            Some("stdout:"),
-            &payload.stdout,
-            payload.dropped.0,
-            payload.output_limit,
-        );
-    } else {
+    if payload.status == "success" {
         write_stream(
             &mut text,
             None,
@@ -32,6 +23,15 @@ pub(super) fn write(payload: &Payload) -> String {
             start_line(&mut text);
             text.push_str(&visible(result));
         }
+    } else {
+        write_news(&mut text, payload);
+        write_stream(
+            &mut text,
+            Some("stdout:"),
+            &payload.stdout,
+            payload.dropped.0,
+            payload.output_limit,
+        );
     }
     write_stream(
         &mut text,

@@ -180,13 +180,12 @@ impl Run {
     }
 
     fn outcome(&self, inner: &Inner, from: Position) -> Result<RunOutcome, Error> {
-        let outcome = match &inner.end {
-            Some(end) => end.result.clone()?,
-            None => {
-                let note = self.queue.holder_of(self);
-                let note = note.map(|other| format!("waits for run {other:?} of the same session"));
-                Answer::running().outcome(&self.session, note, self.timeout)
-            }
+        let outcome = if let Some(end) = &inner.end {
+            end.result.clone()?
+        } else {
+            let note = self.queue.holder_of(self);
+            let note = note.map(|other| format!("waits for run {other:?} of the same session"));
+            Answer::running().outcome(&self.session, note, self.timeout)
         };
         let output = inner.output.after(from);
         Ok(RunOutcome {
