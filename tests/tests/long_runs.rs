@@ -45,7 +45,7 @@ fn a_run_goes_on_and_is_read_on(engine: &EngineUnderTest) {
         &format!("run {run} of the same session still goes on"),
     );
     assert_eq!(behind.state(), "kept");
-    let answer = bridge.call(&json!({"run": "last", "cancel": true}));
+    let answer = bridge.call(&json!({"run": run, "cancel": true}));
     answer.failed("cancelled", "variables are kept");
     assert_eq!(answer.stdout(), "", "it has been read");
     assert_eq!(bridge.run("print(x)").succeeded(), "0\n");
