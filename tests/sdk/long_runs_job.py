@@ -16,10 +16,11 @@ import time
 from typing import Any, Literal
 
 from main_job import Report, child_named, containers, run
-from mcp import Client, StdioServerParameters
-from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp_types import CallToolResult, Request, RequestParams, Result
 from pydantic import ConfigDict, Field
+
+from mcp import Client, StdioServerParameters
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 
 COUNT = "import time\nfor n in range(6):\n    print(n, flush=True)\n    time.sleep(0.5)\nn"
 COUNTED = "0\n1\n2\n3\n4\n5\n"
