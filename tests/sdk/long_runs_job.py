@@ -1,4 +1,4 @@
-"""Runs that outlive their call, by the official Python MCP SDK over stdio: by argument in both protocol eras, and as tasks.
+"""Runs that outlive their call, by the official Python MCP SDK over stdio: by argument in both eras, and as tasks.
 
     long_runs_job.py [--engine unix://SOCKET] -- BRIDGE ARGUMENTS...
 
