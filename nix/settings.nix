@@ -56,6 +56,8 @@ let
       "trace"
       "off"
     ];
+    http = matching "(127([.][0-9]+){3}|\\[::1])(:[0-9]+)|none";
+    http_token_file = types.path;
     allow_self_server = types.bool;
     servers_config = types.path;
   };

@@ -48,8 +48,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve MCP on standard input and output (the default).
-    Serve,
+    /// Serve MCP on standard input and output (the default), or over HTTP.
+    Serve(serve::Serve),
     /// Run Python once, as the tool would.
     Run(run::Run),
     /// Show, check and search the MCP servers that Python can use.
@@ -136,8 +136,13 @@ impl SettingArguments {
         }
     }
 
-    fn load(&self) -> Result<Settings, settings::Error> {
-        Settings::load(&self.overrides(), &Variables::of_process())
+    /// With the flags of a command, which win.
+    fn load(&self, command: Option<&Command>) -> Result<Settings, settings::Error> {
+        let mut overrides = self.overrides();
+        if let Some(Command::Serve(serve)) = command {
+            overrides.values.extend(serve.overrides());
+        }
+        Settings::load(&overrides, &Variables::of_process())
     }
 }
 
@@ -169,7 +174,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         _ => {}
     }
-    let loaded = settings.load();
+    let loaded = settings.load(command.as_ref());
     let loaded = match (loaded, &command) {
         (Ok(loaded), _) => loaded,
         (Err(error), Some(Command::Doctor(doctor))) => return doctor.bad_settings(&error),
@@ -178,14 +183,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    if let None | Some(Command::Serve | Command::Run(_)) = &command
+    if let None | Some(Command::Serve(_) | Command::Run(_)) = &command
         && let Err(nested) = host::check_depth(&loaded)
     {
         terminal::say(&nested.to_string());
         return exit::FAILED.into();
     }
     match command {
-        None | Some(Command::Serve) => serve::serve(loaded),
+        None => serve::on_stdio(loaded),
+        Some(Command::Serve(_)) => serve::serve(loaded),
         Some(Command::Run(run)) => run.run(&loaded),
         Some(Command::Servers(servers)) => servers.run(&loaded),
         Some(Command::Image(image)) => image.run(&loaded),

@@ -6,6 +6,7 @@
 mod arguments;
 mod call;
 mod capabilities;
+mod http;
 mod line;
 mod progress;
 mod runner;
@@ -20,9 +21,9 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CustomRequest, CustomResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult,
-    Implementation, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    UpdateTaskParams,
+    Implementation, InitializeRequestParams, InitializeResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -35,6 +36,8 @@ use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
 
+pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
+
 /// Runs code in sessions.
 pub trait Runner: Send + Sync + 'static {
     /// Begins a run. It ends soon after `request.cancel` fires.
@@ -42,6 +45,11 @@ pub trait Runner: Send + Sync + 'static {
 
     /// A run of before, by its name, or by `last` the latest one of a session.
     fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused>;
+
+    /// A client has opened a session of the protocol, which goes on until this is dropped.
+    fn open(&self) -> Result<(), Refused> {
+        Ok(())
+    }
 }
 
 /// Why nothing was run.
@@ -150,6 +158,18 @@ impl ServerHandler for Server {
         let mut information = Implementation::new("mcp-code-bridge", env!("CARGO_PKG_VERSION"));
         information.title = Some("MCP code bridge".to_owned());
         ServerConfig::new(capabilities).with_server_info(information)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.runner
+            .open()
+            .map_err(|refused| ErrorData::internal_error(refused.to_string(), None))?;
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn list_tools(

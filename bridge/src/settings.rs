@@ -16,6 +16,7 @@ pub use problem::{Error, Problem};
 pub use surroundings::{Surroundings, no_colour};
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,10 @@ pub struct Settings {
     pub allow_self_server: bool,
     /// `MCP_SERVERS_CONFIG`: one more file of server definitions.
     pub servers_config: Option<PathBuf>,
+    /// Where the command `serve` speaks MCP over HTTP.
+    pub http: Option<SocketAddr>,
+    /// Holds the bearer token of clients over HTTP.
+    pub http_token_file: Option<PathBuf>,
     /// The file that settings came from, where there is one.
     pub file: Option<PathBuf>,
     /// What else the environment says: home, search path, XDG folders.

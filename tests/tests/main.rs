@@ -5,6 +5,7 @@ mod archive;
 mod cli;
 mod discovery;
 mod failure;
+mod http;
 mod image;
 mod long_runs;
 mod output;

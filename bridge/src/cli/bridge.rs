@@ -19,6 +19,7 @@ pub(super) struct Bridge {
     pub(super) launcher: Arc<Launcher>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) upstreams: Arc<Upstreams>,
+    broker: Arc<Broker>,
 }
 
 impl Bridge {
@@ -37,12 +38,23 @@ impl Bridge {
             Arc::new(ToolBook::new(host::cache(settings))),
             Limits::default(),
         );
-        let sessions = Arc::new(Sessions::new(launcher.clone(), broker, settings));
+        let sessions = Sessions::new(launcher.clone(), Arc::clone(&broker), settings);
         Self {
             launcher,
-            sessions,
+            sessions: Arc::new(sessions),
             upstreams,
+            broker,
         }
+    }
+
+    /// Makes further sets of sessions, which share all else.
+    pub(super) fn more_sessions(
+        &self,
+        settings: &Settings,
+    ) -> impl Fn() -> Sessions + Send + Sync + 'static {
+        let (launcher, broker) = (Arc::clone(&self.launcher), Arc::clone(&self.broker));
+        let settings = settings.clone();
+        move || Sessions::new(launcher.clone(), Arc::clone(&broker), &settings)
     }
 
     /// Ends sessions first, then what runs for them: guests, engine service, machine, and servers.

@@ -88,7 +88,10 @@ pub async fn serve_http(
     accept(&listener, &door, &connections, &closing).await;
     drop(listener);
     connections.close();
-    if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
+    if tokio::time::timeout(DRAIN, connections.wait())
+        .await
+        .is_err()
+    {
         tracing::debug!(connections = connections.len(), "connections given up");
     }
     stop.cancel();

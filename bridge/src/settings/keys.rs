@@ -80,6 +80,10 @@ keys! {
     OUTPUT_MODE: "output_mode", "MCP_BRIDGE_OUTPUT_MODE", "compact or toon", "compact", "how answers are written";
     LOG_LEVEL: "log_level", "MCP_BRIDGE_LOG_LEVEL", "error, warn, info, debug, trace or off", "info",
         "least severe level that is logged, to stderr";
+    HTTP: "http", "MCP_BRIDGE_HTTP", "a loopback address and a port such as 127.0.0.1:8722, or none", "none",
+        "where the command serve speaks MCP over HTTP, instead of on standard input and output";
+    HTTP_TOKEN_FILE: "http_token_file", "MCP_BRIDGE_HTTP_TOKEN_FILE", "a file", "one is made and printed",
+        "holds the bearer token that clients over HTTP must show";
     ALLOW_SELF_SERVER: "allow_self_server", "MCP_BRIDGE_ALLOW_SELF_SERVER", "on or off", "off",
         "offer a server definition that starts this bridge again";
     SERVERS_CONFIG: "servers_config", "MCP_SERVERS_CONFIG", "a file", "none", "one more file of server definitions";

@@ -172,6 +172,8 @@ impl Reader<'_> {
                 .text(keys::ALLOW_SELF_SERVER, parse::switch)
                 .unwrap_or(false),
             servers_config: self.path(keys::SERVERS_CONFIG),
+            http: self.unless("none", keys::HTTP, parse::loopback),
+            http_token_file: self.path(keys::HTTP_TOKEN_FILE),
             file: self.file.path.clone(),
             surroundings: self.surroundings.clone(),
         }
@@ -444,6 +446,8 @@ mod tests {
             ("MCP_BRIDGE_LOG_LEVEL", "Warning"),
             ("MCP_BRIDGE_ALLOW_SELF_SERVER", "1"),
             ("MCP_SERVERS_CONFIG", "/s.json"),
+            ("MCP_BRIDGE_HTTP", "[::1]:8722"),
+            ("MCP_BRIDGE_HTTP_TOKEN_FILE", "~/token"),
             ("XDG_RUNTIME_DIR", "/run/user/1000"),
         ])
         .expect("accepted");
@@ -483,6 +487,8 @@ mod tests {
             log_level: tracing::level_filters::LevelFilter::WARN,
             allow_self_server: true,
             servers_config: Some("/s.json".into()),
+            http: Some("[::1]:8722".parse().expect("an address")),
+            http_token_file: Some("/nonexistent/token".into()),
             file: None,
             surroundings: settings.surroundings.clone(),
         };

@@ -1,6 +1,7 @@
 //! Values as people write them: times, sizes, switches, and the nearest name to a misspelt one.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
@@ -194,6 +195,12 @@ fn edits(left: &str, right: &str) -> usize {
     rows[left.len()][right.len()]
 }
 
+/// An address that only this machine reaches: over HTTP nothing is encrypted.
+pub(super) fn loopback(text: &str) -> Option<SocketAddr> {
+    let address: SocketAddr = text.parse().ok()?;
+    address.ip().is_loopback().then_some(address)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -322,6 +329,25 @@ mod tests {
             prop_assert_eq!(closest(&letters.iter().collect::<String>(), ["max_timeout", "memory"]), Some("max_timeout"));
             letters.remove(index);
             prop_assert!(edits(&letters.iter().collect::<String>(), "max_timeout") <= 2);
+        }
+    }
+
+    #[test]
+    fn only_loopback_addresses_are_listened_on() {
+        for good in ["127.0.0.1:8722", "127.1.2.3:0", "[::1]:80"] {
+            assert!(loopback(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "8722",
+            "127.0.0.1",
+            "0.0.0.0:80",
+            "[::]:80",
+            "192.0.2.1:80",
+            "localhost:80",
+            "127.0.0.1:99999",
+        ] {
+            assert!(loopback(bad).is_none(), "{bad}");
         }
     }
 }

@@ -68,11 +68,7 @@ impl Client {
 }
 
 impl Runner for Client {
-    fn start(
-        &self,
-        request: RunRequest,
-        progress: Arc<dyn Progress>,
-    ) -> Result<Arc<Run>, Refused> {
+    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
         Runner::start(self.sessions(), request, progress)
     }
 
@@ -100,7 +96,9 @@ impl Runner for Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if let Some(sessions) = self.own.take() {
-            self.clients.ending.spawn(async move { sessions.shutdown().await });
+            self.clients
+                .ending
+                .spawn(async move { sessions.shutdown().await });
         }
     }
 }

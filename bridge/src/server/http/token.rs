@@ -109,25 +109,48 @@ mod tests {
             Token::read(&path)
         };
         let token = read("0123456789abcdef\n").expect("a token");
-        let shown = |header: &str| token.is_in(Some(&HeaderValue::from_str(header).expect("plain")));
+        let shown =
+            |header: &str| token.is_in(Some(&HeaderValue::from_str(header).expect("plain")));
         assert!(shown("Bearer 0123456789abcdef"));
         assert!(shown("bearer  0123456789abcdef"));
-        for wrong in ["", "Bearer", "Bearer ", "Basic 0123456789abcdef", "0123456789abcdef", "Bearer 0123456789abcdee"] {
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Basic 0123456789abcdef",
+            "0123456789abcdef",
+            "Bearer 0123456789abcdee",
+        ] {
             assert!(!shown(wrong), "{wrong}");
         }
         assert!(!token.is_in(None));
-        for bad in ["", "\n", "short", "0123456789 abcdef", "0123456789abcdef\nmore", &"x".repeat(5000)] {
+        for bad in [
+            "",
+            "\n",
+            "short",
+            "0123456789 abcdef",
+            "0123456789abcdef\nmore",
+            &"x".repeat(5000),
+        ] {
             assert!(matches!(read(bad), Err(Error::Content { .. })), "{bad:.20}");
         }
-        assert!(matches!(Token::read(folder.path()), Err(Error::Read { .. })));
-        assert!(matches!(Token::read(&folder.path().join("none")), Err(Error::Read { .. })));
+        assert!(matches!(
+            Token::read(folder.path()),
+            Err(Error::Read { .. })
+        ));
+        assert!(matches!(
+            Token::read(&folder.path().join("none")),
+            Err(Error::Read { .. })
+        ));
     }
 
     #[test]
     fn one_that_is_made_differs_each_time_and_is_not_shown() {
         let (token, text) = Token::random().expect("random");
         assert_ne!(text, Token::random().expect("random").1);
-        assert!(token.is_in(Some(&HeaderValue::from_str(&format!("Bearer {text}")).expect("plain"))));
+        assert!(token.is_in(Some(
+            &HeaderValue::from_str(&format!("Bearer {text}")).expect("plain")
+        )));
         assert_eq!(format!("{token:?}"), "Token");
     }
 }
