@@ -5,8 +5,12 @@
 
 mod arguments;
 mod capabilities;
+mod exact;
+mod held;
 mod line;
 mod progress;
+mod questions;
+mod relay;
 mod runner;
 mod serve;
 mod tool;
@@ -18,9 +22,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, Implementation, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig,
+    CustomResult, ErrorCode, ErrorData, Implementation, InputRequiredResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -28,10 +32,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::render::Payload;
-use crate::session::{Progress, RunOutcome, RunRequest};
+use crate::session::{Client, Progress, RunOutcome, RunRequest};
 use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
+use held::{Held, Running};
+use progress::{Reports, Steps};
+use relay::Relay;
 
 /// Runs code in sessions.
 #[async_trait]
@@ -112,7 +119,15 @@ impl Face {
 pub struct Server {
     runner: Arc<dyn Runner>,
     face: Face,
+    held: Arc<Held>,
     closing: CancellationToken,
+}
+
+/// How far a request has brought a run.
+enum Turn {
+    Done(Box<Result<RunOutcome, Refused>>),
+    /// A server has asked something that the client is asked in the answer.
+    Asks(InputRequiredResult),
 }
 
 impl Server {
@@ -121,31 +136,74 @@ impl Server {
         Self {
             runner,
             face,
+            held: Arc::default(),
             closing,
         }
     }
 
-    /// One call, from arguments to payload.
-    async fn run(&self, arguments: Arguments, context: &RequestContext<RoleServer>) -> Payload {
-        let cancel = self.closing.child_token();
-        // Covers the case that this future is dropped.
-        let _given_up = cancel.clone().drop_guard();
+    /// One request: begins a run, or goes on with one that the client comes back to.
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, String> {
+        let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)?;
         let named = arguments.session.is_some();
-        let request = arguments.into_request(cancel.clone());
-        let (reporter, mut reports) = progress::channel(context);
-        let mut run = std::pin::pin!(self.runner.run(request, Arc::new(reporter)));
-        let outcome = loop {
-            tokio::select! {
-                biased;
-                outcome = &mut run => break outcome,
-                () = context.ct.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
-                notification = reports.next() => reports.send(notification).await,
+        let run = match request.request_state {
+            None => self.begin(arguments, context),
+            Some(state) => {
+                let run = self.held.take(&state, &arguments)?;
+                run.inbox
+                    .answer(request.input_responses.unwrap_or_default());
+                run
             }
         };
-        match outcome {
-            Ok(outcome) => Payload::of_run(outcome, named, self.face.output_bytes),
-            Err(refused) => refused.into_payload(),
+        match self.follow(run, context).await {
+            Turn::Asks(questions) => Ok(questions.into()),
+            Turn::Done(outcome) => {
+                let payload = match *outcome {
+                    Ok(outcome) => Payload::of_run(outcome, named, self.face.output_bytes),
+                    Err(refused) => refused.into_payload(),
+                };
+                Ok(self.answer(payload).into())
+            }
         }
+    }
+
+    fn begin(&self, arguments: Arguments, context: &RequestContext<RoleServer>) -> Running {
+        self.held.make_way(arguments.session.as_deref());
+        let cancel = self.closing.child_token();
+        let steps = Steps::default();
+        let (relay, inbox) = Relay::new(context, steps.clone());
+        let request = arguments
+            .clone()
+            .into_request(Client(relay), cancel.clone());
+        let (runner, progress) = (Arc::clone(&self.runner), Arc::new(steps.clone()));
+        Running {
+            outcome: Box::pin(async move { runner.run(request, progress).await }),
+            arguments,
+            inbox,
+            steps,
+            _given_up: cancel.clone().drop_guard(),
+            cancel,
+        }
+    }
+
+    /// Waits for the outcome, or until a server asks something that goes into the answer.
+    async fn follow(&self, mut run: Running, context: &RequestContext<RoleServer>) -> Turn {
+        let mut reports = Reports::new(context, &run.steps);
+        let cancel = run.cancel.clone();
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut run.outcome => return Turn::Done(Box::new(outcome)),
+                () = context.ct.cancelled(), if !cancel.is_cancelled() => cancel.cancel(),
+                () = run.inbox.asked(), if !cancel.is_cancelled() => break,
+                notification = reports.next() => reports.send(notification).await,
+            }
+        }
+        let questions = run.inbox.show();
+        Turn::Asks(exact::asking(questions, self.held.keep(run)))
     }
 
     fn answer(&self, payload: Payload) -> CallToolResult {
@@ -187,11 +245,10 @@ impl ServerHandler for Server {
         if request.name != tool::NAME {
             return Err(unknown_tool(&request.name));
         }
-        let payload = match Arguments::parse(request.arguments.unwrap_or_default(), &self.face) {
-            Ok(arguments) => self.run(arguments, &context).await,
-            Err(message) => Payload::invalid(message),
-        };
-        Ok(self.answer(payload).into())
+        match self.call(request, &context).await {
+            Ok(response) => Ok(response),
+            Err(message) => Ok(self.answer(Payload::invalid(message)).into()),
+        }
     }
 
     /// Requests whose parameters do not have the shape of their method end here too.
@@ -289,7 +346,7 @@ pub fn request(
         }
     });
     given.insert("timeout".to_owned(), timeout);
-    Ok(Arguments::parse(given, face)?.into_request(cancel))
+    Ok(Arguments::parse(given, face)?.into_request(Client::default(), cancel))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod engine;
 pub mod home;
 pub mod process;
+pub mod sdk;
 pub mod tokens;
 pub mod wait;
 

@@ -1,7 +1,7 @@
 //! What an MCP client sees before and around the code it runs.
 
 use integration_tests::bridge::Builder;
-use integration_tests::{Bridge, EngineUnderTest, each_engine, limit, tokens};
+use integration_tests::{Bridge, EngineUnderTest, each_engine, limit, sdk, tokens};
 use serde_json::{Value, json};
 
 const CAPABILITIES: &str = "resource://mcp-server-code-execution-mode/capabilities";
@@ -235,35 +235,8 @@ fn runs_the_first_cell(engine: &EngineUnderTest) {
 
 fn heavy_official_python_client(engine: &EngineUnderTest) {
     for mode in ["auto", "legacy"] {
-        let python = std::env::var("TEST_PYTHON").unwrap_or_else(|_| {
-            concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/venv/bin/python").to_owned()
-        });
-        let (bridge, _home) = Builder::new(Some(engine)).command();
-        let mut client = std::process::Command::new(python);
-        client.args([
-            "-B",
-            concat!(env!("CARGO_MANIFEST_DIR"), "/sdk/main_job.py"),
-            "--mode",
-            mode,
-            "--engine",
-            &engine.address,
-        ]);
-        client
-            .arg("--")
-            .arg(bridge.get_program())
-            .args(bridge.get_args());
-        client.env_clear().envs(
-            bridge
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
-        let output = client.stdin(std::process::Stdio::null()).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success(),
-            "the client failed ({mode}):\n{told}\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let arguments = ["--mode", mode, "--engine", &engine.address];
+        let told = sdk::job(Builder::new(Some(engine)), "main_job.py", &arguments);
         assert!(told.contains(" 0 failed"), "{told}");
     }
 }

@@ -11,11 +11,25 @@ use tokio::io::{
 
 use super::*;
 use crate::session::{Captured, State, Status};
+use crate::upstream::Reply;
+
+mod asking;
 
 /// Answers by what the code says, without Python.
 #[derive(Default)]
 struct Fake {
     requests: Mutex<Vec<RunRequest>>,
+    /// Told when a run that asks has ended, in whatever way.
+    ended: tokio::sync::Notify,
+}
+
+/// Tells of its end.
+struct Ended<'a>(&'a tokio::sync::Notify);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 fn done(request: &RunRequest, status: Status, stdout: &str) -> RunOutcome {
@@ -58,14 +72,30 @@ impl Runner for Fake {
                 Ok(done(&request, Status::Cancelled, ""))
             }
             "deaf" => std::future::pending().await,
-            "load" => {
-                for step in 0..50 {
-                    progress.report("loading the guest image", step, Some(50));
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+            "report" => {
+                for done in [1, 2, 2, 3] {
+                    request.client.0.tell(asking::report(done));
+                    tokio::time::sleep(Duration::from_millis(300)).await;
                 }
-                progress.report("starting", 0, None);
-                tokio::time::sleep(Duration::from_secs(12)).await;
-                Ok(done(&request, Status::Success, "loaded\n"))
+                Ok(done(&request, Status::Success, ""))
+            }
+            code if code.starts_with("ask") => {
+                let _ended = Ended(&self.ended);
+                let times = code
+                    .split(' ')
+                    .nth(1)
+                    .map_or(1, |times| times.parse().expect("a number"));
+                let mut reply = Reply::Cancel;
+                for _ in 0..times {
+                    let question = asking::question(request.cancel.child_token());
+                    tokio::select! {
+                        answer = request.client.0.ask(question) => reply = answer,
+                        () = request.cancel.cancelled() => {
+                            return Ok(done(&request, Status::Cancelled, ""));
+                        }
+                    }
+                }
+                Ok(done(&request, Status::Success, &format!("{reply:?}\n")))
             }
             "nothing there" => Err(Refused::NoSandbox {
                 code: "E0",

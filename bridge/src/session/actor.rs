@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::answer::Answer;
 use super::capture::Capture;
+use super::clock::{Clock, Patient};
 use super::ending::{Death, Ending};
 use super::execution::{self, Execution, Stop, Verdict};
 use super::name::SessionName;
@@ -24,7 +25,7 @@ use super::servers::{Given, until_refused};
 use super::start::{EXIT_LIMIT, Live, Starting, failure};
 use super::{Error, LaunchError, Progress, RunOutcome, RunRequest, State, Status};
 use crate::broker::{RunContext, Scope};
-use crate::upstream::CallContext;
+use crate::upstream::{CallContext, Interact};
 
 /// For a start to make progress: from its beginning or from its last report to the next.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -138,10 +139,15 @@ impl Actor {
         progress: Arc<dyn Progress>,
         reply: &mut oneshot::Sender<Result<RunOutcome, Error>>,
     ) -> Result<RunOutcome, Error> {
+        let clock = Clock::new(request.timeout.min(FOREVER));
         let mut caller = Caller {
             request,
             reply,
-            deadline: Instant::now() + request.timeout.min(FOREVER),
+            interact: Arc::new(Patient {
+                client: Arc::clone(&request.client.0),
+                clock: Arc::clone(&clock),
+            }),
+            clock,
         };
         if request.reset {
             self.reset();
@@ -154,7 +160,7 @@ impl Actor {
             // The clock may stand still while the guest starts; the call's end is seen below.
             deadline: None,
             cancel: request.cancel.clone(),
-            interact: Arc::clone(&request.client.0),
+            interact: Arc::clone(&caller.interact),
         };
         let mut loading = pin!(maybe_done(scope.load(&request.servers, &context)));
         if self.guest.is_none() {
@@ -211,7 +217,7 @@ impl Actor {
             // The run ends all of its calls itself, and then knows which they were.
             deadline: None,
             cancel: request.cancel.clone(),
-            interact: Arc::clone(&request.client.0),
+            interact: Arc::clone(&caller.interact),
         });
         let mut execution = Execution {
             id: self.executions,
@@ -385,7 +391,9 @@ async fn watch(guest: Option<&mut Live>, kept: &mut Capture) -> Death {
 struct Caller<'a> {
     request: &'a RunRequest,
     reply: &'a mut oneshot::Sender<Result<RunOutcome, Error>>,
-    deadline: Instant,
+    clock: Arc<Clock>,
+    /// The client; its questions stop the clock.
+    interact: Arc<dyn Interact>,
 }
 
 /// How waiting for a start ended.
@@ -402,7 +410,7 @@ impl Caller<'_> {
             biased;
             () = self.request.cancel.cancelled() => Stop::Cancelled,
             () = self.reply.closed() => Stop::Cancelled,
-            () = sleep_until(self.deadline), if ticking => Stop::Timeout,
+            () = self.clock.run_out(), if ticking => Stop::Timeout,
         }
     }
 
@@ -417,7 +425,7 @@ impl Caller<'_> {
                 biased;
                 result = starting.finish() => {
                     if let Some(paused) = paused {
-                        self.deadline += paused.elapsed();
+                        self.clock.extend(paused.elapsed());
                     }
                     return Waited::Finished(Box::new(result));
                 }
