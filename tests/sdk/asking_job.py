@@ -89,7 +89,7 @@ async def run(client: Client, code: str, **arguments: Any) -> str:
 
 
 async def with_answers(client: Client, user: User) -> None:
-    text = await run(client, "print(await mcp_old.confirm())", servers=["old", "new"])
+    text = await run(client, "print(await mcp_old.confirm())", servers=["old", "new", "shop"])
     check("an answer reaches the server", text == "{'action': 'accept', 'content': {'sure': True}}\n", text)
     expected = ['MCP server "old" (tool confirm) asks:\n\nDelete 3 files?']
     check("the user sees which server asks", user.asked == expected, user.asked)
@@ -101,6 +101,10 @@ async def with_answers(client: Client, user: User) -> None:
     text = await run(client, "print(await mcp_new.confirm())")
     check("a question within a result is answered", text == "went on\n", text)
     check("and says who asks, too", user.asked[-1].startswith('MCP server "new" (tool confirm) asks'), user.asked)
+
+    text = await run(client, "print(await mcp_shop.confirm(question='Buy?'))")
+    check("a server of the SDK, over HTTP, is answered", text == "accept True\n", text)
+    check("and named", user.asked[-1] == 'MCP server "shop" (tool confirm) asks:\n\nBuy?', user.asked)
 
     text = await run(client, "print((await mcp_old.sample())['content'])")
     check("sampling reaches the client's model", text == "{'type': 'text', 'text': 'blue'}\n", text)
@@ -131,7 +135,26 @@ async def main() -> int:
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     command, *arguments = options.command
-    servers = {name: {"command": options.stub, "args": [json.dumps(what)]} for name, what in SCENARIOS.items()}
+    servers: dict[str, Any] = {
+        name: {"command": options.stub, "args": [json.dumps(what)]} for name, what in SCENARIOS.items()
+    }
+    script = Path(__file__).with_name("http_server.py")
+    shop = await asyncio.create_subprocess_exec(
+        sys.executable, "-B", script, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        assert shop.stdout
+        line = (await shop.stdout.readline()).decode()
+        servers["shop"] = {"type": "http", "url": line.removeprefix("listening on ").strip()}
+        await both_eras(command, arguments, servers)
+    finally:
+        shop.kill()
+        await shop.wait()
+    print(f"\n{failed} failed")
+    return 1 if failed else 0
+
+
+async def both_eras(command: str, arguments: list[str], servers: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory(prefix="mcb-asking.") as name:
         os.chmod(name, 0o755)
         file = Path(name, "servers.json")
@@ -152,8 +175,6 @@ async def main() -> int:
             async with Client(server, mode=mode, read_timeout_seconds=120) as client:
                 print(f"protocol {client.protocol_version}, a client that does not")
                 await without_answers(client)
-    print(f"\n{failed} failed")
-    return 1 if failed else 0
 
 
 sys.exit(asyncio.run(main()))

@@ -97,6 +97,15 @@ impl Runner for Fake {
                 }
                 Ok(done(&request, Status::Success, &format!("{reply:?}\n")))
             }
+            "load" => {
+                for step in 0..50 {
+                    progress.report("loading the guest image", step, Some(50));
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                progress.report("starting", 0, None);
+                tokio::time::sleep(Duration::from_secs(12)).await;
+                Ok(done(&request, Status::Success, "loaded\n"))
+            }
             "nothing there" => Err(Refused::NoSandbox {
                 code: "E0",
                 message: "no container engine answers".to_owned(),
