@@ -41,18 +41,21 @@ export -f main_job servers_job
 # shellcheck disable=SC2016  # for the shell inside
 tests/engines/with.sh "${engines[@]}" -- bash -euo pipefail -c '
   ran=0
+  both_jobs() { # NAME ADDRESS
+    main_job "$1" "$2"
+    [ "$ran" = 1 ] || servers_job "$1"
+    ran=1
+  }
   if [ -n "${TEST_ENGINE_DOCKER:-}" ]; then
-    DOCKER_HOST=$TEST_ENGINE_DOCKER main_job "docker" "$TEST_ENGINE_DOCKER"; ran=1
-    DOCKER_HOST=$TEST_ENGINE_DOCKER servers_job "docker"
+    DOCKER_HOST=$TEST_ENGINE_DOCKER both_jobs "docker" "$TEST_ENGINE_DOCKER"
   fi
   if [ -n "${TEST_ENGINE_PODMAN_ROOTFUL:-}" ]; then
-    CONTAINER_HOST=$TEST_ENGINE_PODMAN_ROOTFUL main_job "podman (root)" "$TEST_ENGINE_PODMAN_ROOTFUL"; ran=1
+    CONTAINER_HOST=$TEST_ENGINE_PODMAN_ROOTFUL both_jobs "podman (root)" "$TEST_ENGINE_PODMAN_ROOTFUL"
   fi
   if [ -n "${TEST_ENGINE_PODMAN_ROOTLESS:-}" ]; then
     # Limits are not enforced for an ordinary user on cgroup v1; said here, as a user there would have to.
     [ -e /sys/fs/cgroup/cgroup.controllers ] || export MCP_BRIDGE_ALLOW_UNENFORCED=memory,pids
-    CONTAINER_HOST=$TEST_ENGINE_PODMAN_ROOTLESS main_job "podman (rootless)" "$TEST_ENGINE_PODMAN_ROOTLESS"; ran=1
-    [ -n "${TEST_ENGINE_DOCKER:-}" ] || CONTAINER_HOST=$TEST_ENGINE_PODMAN_ROOTLESS servers_job "podman (rootless)"
+    CONTAINER_HOST=$TEST_ENGINE_PODMAN_ROOTLESS both_jobs "podman (rootless)" "$TEST_ENGINE_PODMAN_ROOTLESS"
   fi
   [ "$ran" = 1 ] || { echo "demo: no engine could be started; see above for what to install" >&2; exit 1; }
 '

@@ -6,6 +6,7 @@
 mod calls;
 mod discovery;
 mod load;
+mod redacting;
 mod refusal;
 mod request;
 mod run;

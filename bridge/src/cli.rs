@@ -14,6 +14,7 @@ mod servers;
 mod signals;
 mod telemetry;
 mod terminal;
+mod time;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

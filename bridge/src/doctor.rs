@@ -6,10 +6,12 @@ mod engine;
 mod host;
 mod image;
 mod runtime;
+mod servers;
 mod state;
 
 use serde::Serialize;
 
+use crate::catalog::Catalog;
 use crate::engine::Finder;
 use crate::image::Images;
 use crate::settings::{self, Settings};
@@ -81,8 +83,13 @@ impl Check {
     }
 }
 
-/// Examines everything, in the order in which one thing needs the other.
-pub async fn examine(settings: &Settings, finder: &Finder, images: &Images) -> Vec<Check> {
+/// Examines everything, in the order in which one thing needs the other. `catalog`: the servers, or why none are known.
+pub async fn examine(
+    settings: &Settings,
+    finder: &Finder,
+    images: &Images,
+    catalog: Result<&Catalog, &str>,
+) -> Vec<Check> {
     let mut checks = vec![of_settings(settings)];
     let host = host::Host::of_process(settings);
     match finder.engine(&|_| {}).await {
@@ -98,6 +105,7 @@ pub async fn examine(settings: &Settings, finder: &Finder, images: &Images) -> V
         }
     }
     checks.push(state::examine(&settings.state_dir));
+    checks.push(servers::examine(catalog));
     checks
 }
 

@@ -6,9 +6,13 @@
 mod arguments;
 mod call;
 mod capabilities;
+mod exact;
+mod held;
 mod http;
 mod line;
 mod progress;
+mod questions;
+mod relay;
 mod runner;
 mod serve;
 mod tasks;
@@ -35,6 +39,7 @@ use crate::session::{Progress, Run, RunRequest};
 use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
+use held::Held;
 
 pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
 
@@ -123,6 +128,9 @@ impl Face {
 pub struct Server {
     runner: Arc<dyn Runner>,
     face: Face,
+    held: Arc<Held>,
+    /// Questions can be put into answers.
+    asks_in_answers: bool,
     closing: CancellationToken,
 }
 
@@ -132,7 +140,17 @@ impl Server {
         Self {
             runner,
             face,
+            held: Arc::default(),
+            asks_in_answers: true,
             closing,
+        }
+    }
+
+    /// One of many, of which each serves a single request, so that nobody can come back to it with an answer.
+    fn of_one_request(self) -> Self {
+        Self {
+            asks_in_answers: false,
+            ..self
         }
     }
 
@@ -188,8 +206,8 @@ impl ServerHandler for Server {
         if request.name != tool::NAME {
             return Err(unknown_tool(&request.name));
         }
-        match Arguments::parse(request.arguments.unwrap_or_default(), &self.face) {
-            Ok(arguments) => Ok(self.call(arguments, &context).await),
+        match self.call(request, &context).await {
+            Ok(response) => Ok(response),
             Err(message) => Ok(self.answer(Payload::invalid(message)).into()),
         }
     }
@@ -314,7 +332,7 @@ pub fn request(
         }
     });
     given.insert("timeout".to_owned(), timeout);
-    Ok(Arguments::parse(given, face)?.into_request(cancel))
+    Ok(Arguments::parse(given, face)?.into_request(Client::default(), cancel))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::upstream::{Interact, Nobody};
 mod actor;
 mod answer;
 mod capture;
+mod clock;
 mod ending;
 mod execution;
 pub mod launch;

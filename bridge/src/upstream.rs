@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, broadcast};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -141,8 +141,6 @@ pub struct Upstreams {
 /// What all servers have in common.
 struct Shared {
     options: Options,
-    /// What the client offers to servers that want to ask it something.
-    client_capabilities: Mutex<Value>,
     watchdog: Mutex<Option<watchdog::Watchdog>>,
     changes: broadcast::Sender<ServerName>,
     stopped: CancellationToken,
@@ -155,7 +153,6 @@ impl Upstreams {
     pub fn new(options: Options) -> Self {
         let shared = Shared {
             options,
-            client_capabilities: Mutex::new(json!({})),
             watchdog: Mutex::default(),
             changes: broadcast::channel(64).0,
             stopped: CancellationToken::new(),
@@ -165,20 +162,6 @@ impl Upstreams {
             shared: Arc::new(shared),
             servers: Mutex::default(),
         }
-    }
-
-    /// Tells servers started from now on what the client can be asked: its `elicitation` and `sampling` capabilities.
-    pub fn set_client_capabilities(&self, capabilities: &Value) {
-        let mut offered = Map::new();
-        for name in ["elicitation", "sampling"] {
-            if let Some(capability) = capabilities
-                .get(name)
-                .filter(|capability| capability.is_object())
-            {
-                offered.insert(name.to_owned(), capability.clone());
-            }
-        }
-        *lock(&self.shared.client_capabilities) = Value::Object(offered);
     }
 
     /// Names of servers whose tools have changed.

@@ -3,6 +3,7 @@
 //! `bridge-bench [--json] [--quick]`, run by `make bench` with the engines of the suite and the release build of the bridge.
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
 
+mod calls;
 mod floor;
 mod measure;
 mod report;
@@ -51,12 +52,30 @@ fn main() {
         Target::Most(20.0),
     );
 
+    let [many, few] = calls::defined(None, 30 / scale);
+    report.add(
+        "initialize, 300 servers defined, 3 beside it",
+        "ms",
+        many,
+        Some(few),
+        Target::Times(1.25),
+    );
+
+    report.add(
+        "definition files looked at, 300 servers",
+        "ms",
+        calls::look(2000),
+        None,
+        Target::Most(0.1),
+    );
+
     for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
         let Some(engine) = EngineUnderTest::shared(kind) else {
             continue;
         };
         engine.ensure_image();
         engine_part(&mut report, &engine, scale);
+        servers_part(&mut report, &engine, scale);
     }
     if has("--json") {
         println!("{}", report.json());
@@ -139,6 +158,47 @@ fn engine_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
         flood.seconds,
         None,
         Target::None,
+    );
+}
+
+fn servers_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
+    let name = |what: &str| format!("{}: {what}", engine.kind.name());
+    let [many, few] = calls::defined(Some(engine), 10 / scale + 1);
+    report.add(
+        &name("cold run, 300 servers defined, 3 beside it"),
+        "ms",
+        many,
+        Some(few),
+        Target::Times(1.1),
+    );
+    let (through, straight) = calls::sides(engine, 5 / scale + 1, 1000 / scale);
+    report.add(
+        &name("tool call p50, the SDK straight to the server beside it"),
+        "ms",
+        through.single.p50,
+        Some(straight.single.p50),
+        Target::Over(0.5),
+    );
+    report.add(
+        &name("tool call p99"),
+        "ms",
+        through.single.p99,
+        Some(straight.single.p99),
+        Target::None,
+    );
+    report.add(
+        &name("1,000 tool calls at once"),
+        "a second",
+        through.many_a_second,
+        Some(straight.many_a_second),
+        Target::Least(3000.0),
+    );
+    report.add(
+        &name("50 tool calls of 100 ms at once"),
+        "ms",
+        through.slow_ms,
+        Some(straight.slow_ms),
+        Target::Most(150.0),
     );
 }
 

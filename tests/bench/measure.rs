@@ -30,7 +30,7 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    fn of(mut values: Vec<Duration>) -> Self {
+    pub(crate) fn of(mut values: Vec<Duration>) -> Self {
         values.sort_unstable();
         let at = |percent: usize| {
             milliseconds(values[(values.len() * percent / 100).min(values.len() - 1)])
@@ -46,7 +46,7 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-fn median(values: Vec<Duration>) -> f64 {
+pub(crate) fn median(values: Vec<Duration>) -> f64 {
     Series::of(values).p50
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Cold {
 pub(crate) fn cold(engine: &EngineUnderTest, rounds: usize) -> Cold {
     let mut series: [Vec<Duration>; 5] = Default::default();
     for _ in 0..rounds {
-        let (output, end) = bridge_run(engine);
+        let (output, end) = bridge_run(Builder::new(Some(engine)));
         series[0].push(output);
         series[1].push(end);
         let mut bare = Container::start(engine, Some(BARE));
@@ -103,8 +103,9 @@ pub(crate) fn cold(engine: &EngineUnderTest, rounds: usize) -> Cold {
     }
 }
 
-fn bridge_run(engine: &EngineUnderTest) -> (Duration, Duration) {
-    let (mut command, _home) = Builder::new(Some(engine)).command();
+/// From the start of `run` to its output, and to its end.
+pub(crate) fn bridge_run(builder: Builder<'_>) -> (Duration, Duration) {
+    let (mut command, _home) = builder.command();
     command
         .args(["run", "-c", "print(1)"])
         .stdin(Stdio::null())

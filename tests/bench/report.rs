@@ -13,8 +13,12 @@ pub(crate) enum Target {
     Most(f64),
     /// Less than.
     Less(f64),
+    /// At least.
+    Least(f64),
     /// At most so many times the floor.
     Times(f64),
+    /// At most so much more than the floor.
+    Over(f64),
 }
 
 struct Row {
@@ -39,7 +43,9 @@ impl Row {
             Target::None => None,
             Target::Most(most) => Some(self.value <= most),
             Target::Less(limit) => Some(self.value < limit),
+            Target::Least(least) => Some(self.value >= least),
             Target::Times(times) => self.ratio().map(|ratio| ratio <= times),
+            Target::Over(most) => self.floor.map(|floor| self.value - floor <= most),
         }
     }
 
@@ -48,7 +54,9 @@ impl Row {
             Target::None => String::new(),
             Target::Most(most) => format!("<= {most} {}", self.unit),
             Target::Less(limit) => format!("< {limit} {}", self.unit),
+            Target::Least(least) => format!(">= {least}"),
             Target::Times(times) => format!("<= {times} x"),
+            Target::Over(most) => format!("<= +{most} {}", self.unit),
         }
     }
 }

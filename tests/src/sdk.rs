@@ -1,55 +1,51 @@
-//! The official Python SDK as the client: scripts in `tests/sdk`, run by the tests' Python.
+//! Jobs of the official Python SDK (`tests/sdk`), each run to its end.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
-use crate::EngineUnderTest;
 use crate::bridge::Builder;
 
-/// Runs a script of `tests/sdk` against a bridge for this engine, which it starts. It checks for itself, and says so.
+/// Runs a job with a bridge as its server; returns what it printed.
 ///
 /// # Panics
-/// With all that it has said, when a check failed.
-pub fn run(engine: &EngineUnderTest, name: &str, options: &[&str]) {
-    let (bridge, _home) = Builder::new(Some(engine)).command();
-    let mut command: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
-    command.extend(["--engine", &engine.address, "--"].map(OsStr::new));
-    command.push(bridge.get_program());
+/// When it cannot be run or says that something failed.
+#[must_use]
+pub fn job(builder: Builder<'_>, script: &str, arguments: &[&str]) -> String {
+    let (bridge, _home) = builder.command();
+    let mut command: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    command.extend([OsStr::new("--"), bridge.get_program()]);
     command.extend(bridge.get_args());
     let variables = bridge.get_envs();
-    script(
-        name,
-        &command,
-        variables.filter_map(|(name, value)| Some((name, value?))),
-    );
+    let variables = variables.filter_map(|(name, value)| Some((name, value?)));
+    run(script, &command, variables)
 }
 
-/// Runs a script of `tests/sdk` with these variables alone.
+/// Runs a job with these variables alone; returns what it printed.
 ///
 /// # Panics
-/// With all that it has said, when a check failed.
-pub fn script<N: AsRef<OsStr>, V: AsRef<OsStr>>(
-    name: &str,
-    options: &[impl AsRef<OsStr>],
+/// When it cannot be run or says that something failed.
+pub fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+    script: &str,
+    arguments: &[&OsStr],
     variables: impl IntoIterator<Item = (N, V)>,
-) {
-    let python = std::env::var("TEST_PYTHON").unwrap_or_else(|_| {
-        concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/venv/bin/python").to_owned()
-    });
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sdk");
+) -> String {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let python =
+        std::env::var("TEST_PYTHON").unwrap_or_else(|_| format!("{folder}/.cache/venv/bin/python"));
     let output = Command::new(python)
         .arg("-B")
-        .arg(format!("{folder}/{name}"))
-        .args(options)
+        .arg(format!("{folder}/sdk/{script}"))
+        .args(arguments)
         .env_clear()
         .envs(variables)
         .stdin(Stdio::null())
         .output()
-        .expect("the tests' Python can be started; tests/setup/python.sh makes it");
-    let told = String::from_utf8_lossy(&output.stdout);
+        .expect("the tests' Python can be started");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        output.status.success() && told.contains(" 0 failed"),
-        "{name} failed:\n{told}\n{}",
+        output.status.success(),
+        "{script} {arguments:?} failed:\n{told}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
+    told
 }

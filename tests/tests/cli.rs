@@ -3,7 +3,9 @@
 use integration_tests::bridge::Builder;
 use integration_tests::cli::run;
 use integration_tests::{EngineUnderTest, each_engine, engine};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::servers::stub;
 
 fn no_engine<'a>() -> Builder<'a> {
     Builder::new(None).variable("PATH", "/nowhere")
@@ -207,6 +209,158 @@ fn image_commands_load_and_verify(engine: &EngineUnderTest) {
             ran.stderr
         );
     }
+}
+
+/// Definitions of the tests: one that works, one that ends, one that is wrong, one that is switched off.
+fn with_servers() -> Builder<'static> {
+    let builder = no_engine();
+    let issue = json!({"name": "create-issue", "description": "Open a new issue", "inputSchema":
+        {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}});
+    let scenario = json!({"tools": [issue, {"inputSchema": {}}]}).to_string();
+    let dead =
+        json!({"greeting": [{"stderr": "DEAD_TOKEN is not set\n"}, {"exit": 1}]}).to_string();
+    let definitions = json!({"mcpServers": {
+        "git-hub": {"command": stub(), "args": [scenario], "env": {"TOKEN": "secret-of-the-test"}},
+        "dead": {"command": stub(), "args": [dead]},
+        "wrong": {"command": "x", "args": ["${NO_SUCH_VARIABLE}"]},
+        "off": {"command": "x", "disabled": true},
+    }});
+    let file = builder
+        .home()
+        .write("servers.json", definitions.to_string());
+    builder.variable("MCP_SERVERS_CONFIG", file.display().to_string())
+}
+
+fn of_name<'v>(servers: &'v Value, name: &str) -> &'v Value {
+    let servers = servers.as_array().unwrap();
+    servers
+        .iter()
+        .find(|server| server["name"] == name)
+        .unwrap()
+}
+
+#[test]
+fn servers_are_listed_with_their_files_and_problems() {
+    let ran = run(with_servers(), &["servers", "list", "--json"], b"");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let servers = &told["servers"];
+    assert_eq!(servers.as_array().unwrap().len(), 4, "{told:#}");
+    for (name, status) in [
+        ("git-hub", "ready"),
+        ("dead", "ready"),
+        ("wrong", "broken"),
+        ("off", "disabled"),
+    ] {
+        assert_eq!(of_name(servers, name)["status"], status, "{told:#}");
+    }
+    assert!(ran.stdout.contains("NO_SUCH_VARIABLE"), "{told:#}");
+    assert!(!ran.stdout.contains("secret-of-the-test"), "{told:#}");
+
+    let ran = run(with_servers(), &["servers", "list"], b"");
+    let line = |name: &str| {
+        ran.stdout
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap()
+    };
+    assert!(line("git-hub").contains("never started"), "{}", ran.stdout);
+    assert!(line("wrong").contains("broken"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("files, in the order in which they win"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn servers_are_checked_and_their_tools_found_afterwards() {
+    let builder = with_servers();
+    let (mut check, home) = builder.command();
+    let output = check
+        .args(["servers", "check", "--json", "--timeout", "30"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let told: Value = serde_json::from_str(&text).unwrap();
+    let (good, dead) = (
+        of_name(&told["servers"], "git-hub"),
+        of_name(&told["servers"], "dead"),
+    );
+    assert_eq!(
+        (&good["status"], &good["tools"]),
+        (&json!("ok"), &json!(1)),
+        "{told:#}"
+    );
+    assert!(
+        good["leftOut"].is_object(),
+        "a tool without a name is left out: {told:#}"
+    );
+    assert_eq!(dead["status"], "failed");
+    assert!(
+        dead["error"]
+            .as_str()
+            .unwrap()
+            .contains("DEAD_TOKEN is not set"),
+        "{told:#}"
+    );
+    assert_eq!(of_name(&told["servers"], "wrong")["status"], "broken");
+
+    // Another process, which starts nothing, knows the tools now.
+    let search = |arguments: &[&str]| {
+        let mut command = home.command(integration_tests::bridge::binary());
+        command
+            .env("MCP_SERVERS_CONFIG", home.join("servers.json"))
+            .args(["servers", "search"])
+            .args(arguments);
+        let output = command.output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let (code, text) = search(&["opne", "issue", "--json"]);
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (code, &told["tools"][0]["tool"]),
+        (Some(0), &json!("create-issue")),
+        "{told:#}"
+    );
+    assert_eq!(told["notStarted"], json!(["dead"]), "{told:#}");
+    let (code, text) = search(&["issue"]);
+    assert!(code == Some(0) && text.contains("create_issue"), "{text}");
+    let (code, text) = search(&["zebra", "crossing"]);
+    assert_eq!(code, Some(1), "{text}");
+
+    let ran = run(with_servers(), &["servers", "check", "git-hub"], b"");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stdout.starts_with("ok      git-hub  1 tool in "),
+        "{}",
+        ran.stdout
+    );
+    let ran = run(with_servers(), &["servers", "check", "githup"], b"");
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("did you mean git-hub?"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn doctor_names_wrong_definitions() {
+    let ran = run(with_servers(), &["doctor", "--json"], b"");
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let checks = told["checks"].as_array().unwrap();
+    let servers = checks.iter().find(|check| check["code"] == "S0").unwrap();
+    assert_eq!(servers["outcome"], "warn", "{servers:#}");
+    let found = servers["found"].as_str().unwrap();
+    assert!(
+        found.starts_with("4 defined in 1 file, 1 disabled, 1 broken")
+            && found.contains("NO_SUCH_VARIABLE"),
+        "{found}"
+    );
 }
 
 each_engine!(

@@ -255,7 +255,12 @@ fn the_official_client_over_http(engine: &EngineUnderTest) {
         "--pid",
         &pid.to_string(),
     ];
-    sdk::script("http_job.py", &options, [("TOKEN", TOKEN)]);
+    let told = sdk::run(
+        "http_job.py",
+        &options.map(std::ffi::OsStr::new),
+        [("TOKEN", TOKEN)],
+    );
+    assert!(told.contains(" 0 failed"), "{told}");
     let status = bridge.end(15);
     assert_eq!(status.code(), Some(128 + 15));
     engine.assert_nothing_left_of(pid);

@@ -145,7 +145,9 @@ fn a_client_that_leaves_ends_what_it_left_running(engine: &EngineUnderTest) {
 }
 
 fn heavy_official_client_with_tasks(engine: &EngineUnderTest) {
-    sdk::run(engine, "long_runs_job.py", &[]);
+    let arguments = ["--engine", &engine.address];
+    let told = sdk::job(Builder::new(Some(engine)), "long_runs_job.py", &arguments);
+    assert!(told.contains(" 0 failed"), "{told}");
 }
 
 each_engine!(

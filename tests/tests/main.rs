@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod archive;
+mod asking;
 mod cli;
 mod discovery;
 mod failure;
@@ -14,4 +15,5 @@ mod sandbox;
 mod servers;
 mod session;
 mod surface;
+mod values;
 mod world;

@@ -1,11 +1,13 @@
 //! MCP servers of the host as code in the sandbox has them: named once, called, cut off, refused.
 
+use std::path::{Path, PathBuf};
+
 use integration_tests::bridge::Builder;
-use integration_tests::{Bridge, EngineUnderTest, each_engine, limit};
+use integration_tests::{Bridge, EngineUnderTest, each_engine, process, tokens};
 use serde_json::{Value, json};
 
 /// Where the user of every engine can start it.
-fn stub() -> String {
+pub(crate) fn stub() -> String {
     std::env::var("TEST_STUB").unwrap_or_else(|_| env!("CARGO_BIN_EXE_stub-server").to_owned())
 }
 
@@ -130,13 +132,12 @@ fn run_takes_servers(engine: &EngineUnderTest) {
     );
 }
 
-/// Nothing of the servers runs until it is asked for, and all of it ends with the bridge.
-#[test]
-fn servers_that_are_defined_cost_nothing() {
-    let builder = Builder::new(None).variable("PATH", "/nowhere");
-    let record = builder.home().join("record");
-    let scenario = json!({ "record": record });
-    let entries: serde_json::Map<String, Value> = (0..300)
+/// So many servers that note their starts in one file.
+fn many(builder: &Builder<'_>, count: usize) -> (PathBuf, PathBuf) {
+    let record = builder.home().write("record/starts", "");
+    let scenario =
+        json!({ "record": record, "tools": [{"name": "echo", "inputSchema": {"type": "object"}}] });
+    let entries: serde_json::Map<String, Value> = (0..count)
         .map(|n| {
             let entry = json!({"command": stub(), "args": [scenario.to_string()]});
             (format!("server-{n}"), entry)
@@ -145,13 +146,88 @@ fn servers_that_are_defined_cost_nothing() {
     let file = builder
         .home()
         .write("servers.json", json!({ "mcpServers": entries }).to_string());
+    (file, record)
+}
+
+fn starts(record: &Path) -> usize {
+    let text = std::fs::read_to_string(record).unwrap();
+    text.lines()
+        .filter(|line| line.starts_with("\"started"))
+        .count()
+}
+
+/// Nothing of the servers runs until it is asked for, and all of it ends with the bridge.
+fn servers_that_are_defined_cost_nothing(engine: &EngineUnderTest) {
+    let builder = Builder::new(Some(engine));
+    let (file, record) = many(&builder, 300);
     let mut bridge = builder
         .variable("MCP_SERVERS_CONFIG", file.display().to_string())
-        .spawn();
-    let id = bridge.ask("initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "0"}}));
-    bridge.response(id, limit(10));
+        .start();
+    bridge.run("print(len(discovered_servers()))").succeeded();
+    assert_eq!(starts(&record), 0, "no server was started");
+    let running = || process::with_command(&record.display().to_string()).len();
+    assert_eq!(running(), 0);
+    let code = "import asyncio\nawait asyncio.gather(mcp_server_7.echo(), mcp_server_7.echo())";
+    bridge
+        .call(&json!({"code": code, "servers": ["server-7"]}))
+        .succeeded();
+    assert_eq!(starts(&record), 1, "one was, once");
+    assert_eq!(running(), 1);
     bridge.finish();
-    assert!(!record.exists(), "no server was started");
+    assert_eq!(running(), 0);
+}
+
+/// What the model pays for the tool list does not depend on what is behind it.
+fn a_thousand_live_tools_cost_no_tokens(engine: &EngineUnderTest) {
+    let builder = Builder::new(Some(engine));
+    let tools: Vec<Value> = (0..1000)
+        .map(|n| json!({"name": format!("tool-{n}"), "description": "Does something that takes some words to say", "inputSchema":
+            {"type": "object", "properties": {"first": {"type": "string"}, "second": {"type": "integer"}}}}))
+        .collect();
+    let scenario = json!({ "tools": tools, "page": 100 }).to_string();
+    let scenario = builder.home().write("scenario.json", scenario);
+    let entry = json!({"command": stub(), "args": [scenario]});
+    let file = builder.home().write(
+        "servers.json",
+        json!({"mcpServers": {"large": entry}}).to_string(),
+    );
+    let mut bridge = builder
+        .variable("MCP_SERVERS_CONFIG", file.display().to_string())
+        .start();
+    let code = "print(len(await query_tool_docs('large')), await mcp_large.tool_999(first='x'))";
+    let answer = bridge.call(&json!({"code": code, "servers": ["large"]}));
+    assert_eq!(answer.succeeded(), "1000 {'first': 'x'}\n");
+    let cost = tokens::count(&bridge.request("tools/list", &json!({})).to_string());
+    assert!((50..=200).contains(&cost), "the list costs {cost} tokens");
+}
+
+fn a_result_passes_up_to_the_cap_and_beyond_it_only_the_call_fails(engine: &EngineUnderTest) {
+    let builder = Builder::new(Some(engine));
+    let most = 16 << 20;
+    let scenario = json!({
+        "tools": [{"name": "most", "inputSchema": {"type": "object"}}, {"name": "more", "inputSchema": {"type": "object"}}],
+        "calls": {"most": [[{"big": most}]], "more": [[{"big": 17 << 20}]]},
+    });
+    let entry = json!({"command": stub(), "args": [scenario.to_string()]});
+    let file = builder.home().write(
+        "servers.json",
+        json!({"mcpServers": {"big": entry}}).to_string(),
+    );
+    let mut bridge = builder
+        .variable("MCP_SERVERS_CONFIG", file.display().to_string())
+        .start();
+    let code = "kept = len(await mcp_big.most())\n\
+        try:\n    await mcp_big.more()\nexcept MCPError as error:\n    print(kept, type(error).__name__, error)";
+    let answer = bridge.call(&json!({"code": code, "servers": ["big"], "timeout": 60}));
+    assert_eq!(
+        answer.succeeded(),
+        format!(
+            "{most} MCPError big.more answered with 17.0 MiB, more than the 16.0 MiB allowed\n"
+        )
+    );
+    let answer = bridge
+        .call(&json!({"code": "print(kept, len(await mcp_big.most()) == kept)", "timeout": 60}));
+    assert_eq!(answer.succeeded(), format!("{most} True\n"));
 }
 
 each_engine!(
@@ -160,4 +236,7 @@ each_engine!(
     a_server_that_does_not_start_is_told,
     a_time_limit_cancels_calls,
     run_takes_servers,
+    servers_that_are_defined_cost_nothing,
+    a_thousand_live_tools_cost_no_tokens,
+    a_result_passes_up_to_the_cap_and_beyond_it_only_the_call_fails,
 );

@@ -249,7 +249,9 @@ fn runs_the_first_cell(engine: &EngineUnderTest) {
 
 fn heavy_official_python_client(engine: &EngineUnderTest) {
     for mode in ["auto", "legacy"] {
-        sdk::run(engine, "main_job.py", &["--mode", mode]);
+        let arguments = ["--mode", mode, "--engine", &engine.address];
+        let told = sdk::job(Builder::new(Some(engine)), "main_job.py", &arguments);
+        assert!(told.contains(" 0 failed"), "{told}");
     }
 }
 

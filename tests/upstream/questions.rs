@@ -1,6 +1,6 @@
 //! Questions of servers to the client: four outcomes, in both protocol eras, and never a hang.
 
-use mcp_code_bridge::upstream::{Error, Event, QuestionKind, Reply};
+use mcp_code_bridge::upstream::{Error, Event, QuestionKind, Reply, RpcError};
 use serde_json::{Value, json};
 
 use crate::world::{World, client, soon};
@@ -61,12 +61,28 @@ async fn sampling_is_relayed_and_other_requests_are_refused_at_once() {
         result["structuredContent"],
         json!({"role": "assistant", "model": "m"})
     );
-    let (context, ..) = client(Reply::Decline);
-    let result = world
-        .call_with("sample", json!({}), &context)
-        .await
-        .unwrap();
-    assert_eq!(result["structuredContent"]["code"], -1);
+    let failed = RpcError {
+        code: -7,
+        message: "no model".to_owned(),
+        data: json!({"a": 1}),
+    };
+    for (reply, answer) in [
+        (
+            Reply::Decline,
+            json!({"code": -1, "message": "the user declined the sampling request"}),
+        ),
+        (
+            Reply::Failed(failed),
+            json!({"code": -7, "message": "no model", "data": {"a": 1}}),
+        ),
+    ] {
+        let (context, ..) = client(reply);
+        let result = world
+            .call_with("sample", json!({}), &context)
+            .await
+            .unwrap();
+        assert_eq!(result["structuredContent"], answer);
+    }
     assert_eq!(
         world.call("roots", json!({})).await.unwrap()["structuredContent"]["code"],
         -32601
@@ -117,6 +133,20 @@ async fn questions_within_results_are_answered_in_rounds() {
         .unwrap_err();
     assert!(matches!(error, Error::Malformed { .. }), "{error}");
 
+    let failed = RpcError {
+        code: -7,
+        message: "no dialog".to_owned(),
+        data: Value::Null,
+    };
+    let (context, ..) = client(Reply::Failed(failed));
+    let error = world
+        .call_with("for ever", json!({}), &context)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "stub.for ever asks for an answer of the user (elicitation); the client answered: no dialog (code -7)"
+    );
     let error = world.call("for ever", json!({})).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -126,22 +156,17 @@ async fn questions_within_results_are_answered_in_rounds() {
 }
 
 #[tokio::test]
-async fn the_client_is_asked_for_what_it_declared() {
-    for (capabilities, declared) in [
-        (
-            json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}}),
-            json!({"elicitation": {"form": {}}, "sampling": {}}),
-        ),
-        (json!({"roots": {}}), json!({})),
-    ] {
+async fn a_server_is_told_what_the_client_offers() {
+    let (offering, ..) = client(Reply::Cancel);
+    let all = json!({"elicitation": {"form": {}}, "sampling": {}});
+    for (context, declared) in [(offering, all), (crate::world::soon(), json!({}))] {
         let world = World::new(&[]);
         let record = world.path("record");
         let world = World::with(
             &json!({"stub": crate::world::stub(&json!({"record": record}))}),
             World::options(),
         );
-        world.upstreams.set_client_capabilities(&capabilities);
-        world.call("echo", json!({})).await.unwrap();
+        world.call_with("echo", json!({}), &context).await.unwrap();
         let initialize = crate::world::record(&record).remove(1);
         assert_eq!(initialize["params"]["capabilities"], declared);
         assert_eq!(initialize["params"]["protocolVersion"], "2025-11-25");

@@ -147,12 +147,17 @@ pub(crate) async fn recorded(path: &Path, wanted: impl Fn(&Value) -> bool) -> Va
 /// A client that answers as told and passes on what it is shown.
 pub(crate) struct Client {
     pub(crate) reply: Reply,
+    pub(crate) offers: Value,
     pub(crate) asked: mpsc::UnboundedSender<Question>,
     pub(crate) told: mpsc::UnboundedSender<Event>,
 }
 
 #[async_trait]
 impl Interact for Client {
+    fn offers(&self) -> Value {
+        self.offers.clone()
+    }
+
     async fn ask(&self, question: Question) -> Reply {
         let _ = self.asked.send(question);
         self.reply.clone()
@@ -175,7 +180,12 @@ pub(crate) fn client(
     let (told, events) = mpsc::unbounded_channel();
     (
         CallContext {
-            interact: Arc::new(Client { reply, asked, told }),
+            interact: Arc::new(Client {
+                reply,
+                offers: json!({"elicitation": {"form": {}}, "sampling": {}}),
+                asked,
+                told,
+            }),
             ..soon()
         },
         questions,

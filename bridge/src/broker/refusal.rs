@@ -105,6 +105,7 @@ impl From<upstream::Error> for Refusal {
             Error::StillStarting { .. } => (Kind::Timeout, "still_starting"),
             Error::Cancelled { .. } => (Kind::Mcp, "cancelled"),
             Error::CannotAsk { .. } => (Kind::Tool, "cannot_ask"),
+            Error::NotAnswered { .. } => (Kind::Tool, "not_answered"),
             Error::Start { .. } => (Kind::Mcp, "start"),
             Error::BackingOff { .. } => (Kind::Mcp, "back_off"),
             Error::Died { .. } => (Kind::Mcp, "died"),

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::calls::{Calls, Summary};
+use super::redacting::Redacting;
 use super::request::Request;
 use super::{Kind, Refusal, Scope, lock};
 use crate::upstream::{CallContext, Interact, Payload};
@@ -204,11 +205,6 @@ impl Drop for Run {
 
 impl Inner {
     async fn serve(&self, call: u64, request: Request, cancel: CancellationToken) {
-        let context = CallContext {
-            deadline: self.context.deadline,
-            cancel: cancel.clone(),
-            interact: Arc::clone(&self.context.interact),
-        };
         let turn = tokio::select! {
             biased;
             () = cancel.cancelled() => None,
@@ -228,6 +224,14 @@ impl Inner {
             None => self.scope.broker.catalog().await,
         };
         let redactor = self.scope.broker.redactor(&catalog);
+        let context = CallContext {
+            deadline: self.context.deadline,
+            cancel,
+            interact: Arc::new(Redacting {
+                client: Arc::clone(&self.context.interact),
+                redactor: redactor.clone(),
+            }),
+        };
         let result = self.answer(call, request, &catalog, &context).await;
         let result = result
             .map(|payload| payload.redacted(&redactor))

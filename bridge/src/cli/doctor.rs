@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::bridge::Bridge;
-use super::{block_on, exit, telemetry, terminal};
+use super::{block_on, exit, host, telemetry, terminal};
+use crate::catalog::Catalog;
 use crate::doctor::{Check, Outcome, examine, of_settings_error};
 use crate::settings::{self, Settings};
 
@@ -26,8 +27,14 @@ impl Doctor {
         telemetry::start_quietly(settings.log_level);
         let checks = block_on(async {
             let bridge = Bridge::new(settings);
-            let checks =
-                examine(settings, bridge.launcher.finder(), bridge.launcher.images()).await;
+            let catalog = host::places(settings).map(Catalog::load);
+            let checks = examine(
+                settings,
+                bridge.launcher.finder(),
+                bridge.launcher.images(),
+                catalog.as_ref().map_err(String::as_str),
+            )
+            .await;
             bridge.close().await;
             checks
         });

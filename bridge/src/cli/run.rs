@@ -11,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
 use super::progress::Bars;
+use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
 use crate::render::{Payload, count};
 use crate::server::{Face, Refused, request};
 use crate::session::{Captured, RunOutcome, Status};
-use crate::settings::{Settings, parse_duration};
+use crate::settings::Settings;
 
 /// More than any code that can be run; the exact limit is the tool's own.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
@@ -48,10 +49,6 @@ pub(super) struct Run {
     /// Print the whole answer as one line of JSON.
     #[arg(long)]
     json: bool,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "accepted: whole seconds such as 30, 30s or 2m".to_owned())
 }
 
 impl Run {

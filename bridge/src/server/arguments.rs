@@ -100,14 +100,14 @@ impl Arguments {
         }
     }
 
-    pub(super) fn into_request(self, cancel: CancellationToken) -> RunRequest {
+    pub(super) fn into_request(self, client: Client, cancel: CancellationToken) -> RunRequest {
         RunRequest {
             session: self.session,
             code: self.code,
             timeout: self.timeout,
             reset: self.reset,
             servers: self.servers,
-            client: Client::default(),
+            client,
             cancel,
         }
     }

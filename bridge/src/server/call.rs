@@ -1,4 +1,4 @@
-//! One call, from its arguments to its answer: begins a run or finds one of before, waits as long as the call may, and leaves
+//! One call, from its arguments to its answer: begins a run, or finds one of before, waits as long as the call may, and leaves
 //! the run running where it is to go on.
 
 use std::future::pending;
@@ -7,15 +7,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::CallToolResponse;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
 use rmcp::service::RequestContext;
 use tokio::time::sleep;
 
 use super::arguments::Arguments;
-use super::progress::{self, Reports};
-use super::{Refused, Server, tasks};
+use super::held::Running;
+use super::progress::{Reports, Steps};
+use super::relay::{self, Inbox, Relay};
+use super::{Refused, Server, exact, tasks};
 use crate::render::Payload;
-use crate::session::{Run, RunOutcome};
+use crate::session::{Client, Run, RunOutcome};
+
+/// How far a request has brought a run.
+enum Turn {
+    /// To its end, or as far as the call may wait.
+    Told(Box<RunOutcome>),
+    /// A server has asked something that the client is asked in the answer.
+    Asks(InputRequiredResult),
+    /// It goes on as a task of the protocol.
+    Task(Arc<Run>),
+}
 
 /// How waiting for a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,61 +36,110 @@ enum Waited {
     Ended,
     /// The time to wait is over.
     Enough,
+    /// There is a question for the answer.
+    Asked,
     /// The client no longer waits.
     GivenUp,
 }
 
 impl Server {
-    /// One call.
+    /// One request: begins a run, or goes on with one that the client comes back to. An error names what is wrong with it.
     pub(super) async fn call(
         &self,
-        arguments: Arguments,
+        request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> CallToolResponse {
+    ) -> Result<CallToolResponse, String> {
+        let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)?;
         let named = arguments.session.is_some();
-        let answered = match arguments.run.clone() {
-            Some(id) => self.come_back(&id, &arguments, context).await,
-            None => match self.begin(arguments, context).await {
-                Ok(Answered::Task(run)) => return tasks::created(&run).into(),
-                Ok(Answered::Outcome(outcome)) => Ok(*outcome),
+        let turn = if let Some(id) = arguments.run.clone() {
+            self.come_back(&id, &arguments, context).await
+        } else {
+            let running = match request.request_state {
+                None => self.begin(arguments, context),
+                Some(state) => {
+                    let running = self.held.take(&state, &arguments)?;
+                    let responses = request.input_responses.unwrap_or_default();
+                    running.inbox.answer(responses);
+                    Ok(running)
+                }
+            };
+            match running {
+                Ok(running) => self.follow(running, context).await,
                 Err(refused) => Err(refused),
-            },
+            }
         };
-        self.answer(match answered {
-            Ok(outcome) => Payload::of_run(outcome, named, self.face.output_bytes),
+        let payload = match turn {
+            Ok(Turn::Asks(questions)) => return Ok(questions.into()),
+            Ok(Turn::Task(run)) => return Ok(tasks::created(&run).into()),
+            Ok(Turn::Told(outcome)) => Payload::of_run(*outcome, named, self.face.output_bytes),
             Err(refused) => refused.into_payload(),
-        })
-        .into()
+        };
+        Ok(self.answer(payload).into())
     }
 
-    /// Begins a run. Until it is left running, it is the call's own: who cancels the call cancels it.
-    async fn begin(
+    fn begin(
         &self,
         arguments: Arguments,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Answered, Refused> {
-        let yield_after = arguments.yield_after;
-        let request = arguments.into_request(self.closing.child_token());
-        let (reporter, mut reports) = progress::channel(context);
-        let run = self.runner.start(request, Arc::new(reporter))?;
-        // Covers the case that this future is dropped.
-        let _attendance = run.attend();
+    ) -> Result<Running, Refused> {
+        self.held.make_way(arguments.session.as_deref());
+        let steps = Steps::default();
+        let (relay, inbox) = Relay::new(context, steps.clone());
+        let can_ask = self.asks_in_answers || !relay::asks_in_answers(context);
+        let client = if can_ask {
+            Client(relay)
+        } else {
+            Client::default()
+        };
+        let request = arguments
+            .clone()
+            .into_request(client, self.closing.child_token());
+        let run = self.runner.start(request, Arc::new(steps.clone()))?;
+        Ok(Running {
+            _attendance: run.attend(),
+            run,
+            arguments,
+            inbox,
+            steps,
+        })
+    }
+
+    /// Waits for the outcome, for a question that goes into the answer, or as long as the call may. Until a run is left
+    /// running, it is the call's own: who cancels the call cancels it.
+    async fn follow(
+        &self,
+        running: Running,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Turn, Refused> {
+        let mut reports = Reports::new(context, &running.steps);
+        let run = Arc::clone(&running.run);
+        let yield_after = running.arguments.yield_after;
         // A model that asks to be answered early means itself; a client that can keep a task keeps it for the model.
         let becomes_task = yield_after.is_none() && tasks::are_offered_by(context);
         let limit = yield_after.or_else(|| becomes_task.then_some(tasks::BECOMES_TASK_AFTER));
-        let given_up = context.ct.cancelled();
-        let mut waited = wait(&run, limit, given_up, &mut reports).await;
-        if waited == Waited::GivenUp {
-            run.cancel();
-            waited = wait(&run, None, pending(), &mut reports).await;
-        }
-        if waited == Waited::Enough {
-            run.leave_running();
-            if becomes_task {
-                return Ok(Answered::Task(run));
+        let (given_up, inbox) = (context.ct.cancelled(), Some(&*running.inbox));
+        match wait(&run, limit, given_up, inbox, &mut reports).await {
+            Waited::Ended => {}
+            Waited::GivenUp => {
+                run.cancel();
+                wait(&run, None, pending(), None, &mut reports).await;
+            }
+            Waited::Asked => {
+                let questions = running.inbox.show();
+                return Ok(Turn::Asks(exact::asking(
+                    questions,
+                    self.held.keep(running),
+                )));
+            }
+            Waited::Enough => {
+                run.leave_running();
+                running.inbox.close();
+                if becomes_task {
+                    return Ok(Turn::Task(run));
+                }
             }
         }
-        Ok(Answered::Outcome(Box::new(run.read()?)))
+        Ok(Turn::Told(Box::new(run.read()?)))
     }
 
     /// Waits for a run of before, or cancels it. Who cancels this call only waits no longer.
@@ -87,42 +148,45 @@ impl Server {
         id: &str,
         arguments: &Arguments,
         context: &RequestContext<RoleServer>,
-    ) -> Result<RunOutcome, Refused> {
+    ) -> Result<Turn, Refused> {
         let run = self.runner.find(id, arguments.session.as_deref())?;
         if arguments.cancel {
             run.cancel();
         }
-        let (_, mut reports) = progress::channel(context);
+        let mut reports = Reports::new(context, &Steps::default());
         let limit = arguments.yield_after.unwrap_or(arguments.timeout);
-        match wait(&run, Some(limit), context.ct.cancelled(), &mut reports).await {
+        let given_up = context.ct.cancelled();
+        let outcome = match wait(&run, Some(limit), given_up, None, &mut reports).await {
             // Nobody reads this answer: what it would have told is still to be read.
-            Waited::GivenUp => Ok(run.peek()?),
-            Waited::Ended | Waited::Enough => Ok(run.read()?),
-        }
+            Waited::GivenUp => run.peek()?,
+            _ => run.read()?,
+        };
+        Ok(Turn::Told(Box::new(outcome)))
     }
 }
 
-/// What a new run came to.
-enum Answered {
-    Outcome(Box<RunOutcome>),
-    Task(Arc<Run>),
-}
-
-/// Waits until the run has ended, `limit` is over, or the client has given up.
+/// Waits until the run has ended, `limit` is over, something is asked, or the client has given up.
 async fn wait(
     run: &Run,
     limit: Option<Duration>,
     given_up: impl Future<Output = ()>,
+    inbox: Option<&Inbox>,
     reports: &mut Reports,
 ) -> Waited {
-    let mut ended = pin!(run.ended());
-    let mut given_up = pin!(given_up);
-    let mut enough = pin!(sleep(limit.unwrap_or_default()));
+    let asked = async {
+        match inbox {
+            Some(inbox) => inbox.asked().await,
+            None => pending().await,
+        }
+    };
+    let (mut ended, mut given_up) = (pin!(run.ended()), pin!(given_up));
+    let (mut enough, mut asked) = (pin!(sleep(limit.unwrap_or_default())), pin!(asked));
     loop {
         tokio::select! {
             biased;
             () = &mut ended => return Waited::Ended,
             () = &mut given_up => return Waited::GivenUp,
+            () = &mut asked => return Waited::Asked,
             () = &mut enough, if limit.is_some() => return Waited::Enough,
             notification = reports.next() => reports.send(notification).await,
         }

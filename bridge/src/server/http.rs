@@ -78,7 +78,7 @@ pub async fn serve_http(
     let service = StreamableHttpService::new(
         move || {
             let client = clients.client();
-            Ok(Server::new(client, face.clone(), servers.child_token()))
+            Ok(Server::new(client, face.clone(), servers.child_token()).of_one_request())
         },
         Arc::new(manager),
         config,

@@ -8,6 +8,7 @@ use rmcp::service::{Peer, RequestContext};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::questions::readable;
 use crate::session::Progress;
 
 /// Between two notifications.
@@ -18,17 +19,21 @@ const ALIVE: Duration = Duration::from_secs(5);
 /// For a client that does not read; the run goes on.
 const SEND: Duration = Duration::from_secs(1);
 
+/// Characters of a message.
+const MESSAGE_CHARACTERS: usize = 200;
+
 #[derive(Debug, Clone, Default)]
 struct Step {
+    /// What is being counted: values of another phase are no continuation.
+    phase: String,
     message: String,
-    done: u64,
-    total: Option<u64>,
+    done: f64,
+    total: Option<f64>,
 }
 
 /// The end that the run writes to. Only the latest step is kept.
-pub(super) struct Reporter {
-    latest: Option<watch::Sender<Step>>,
-}
+#[derive(Clone, Default)]
+pub(super) struct Steps(watch::Sender<Step>);
 
 /// The end that notifies the client.
 pub(super) struct Reports {
@@ -46,46 +51,47 @@ struct Client {
     token: ProgressToken,
 }
 
-/// Two ends for one call; silent where the client gave no token.
-pub(super) fn channel(context: &RequestContext<RoleServer>) -> (Reporter, Reports) {
-    let (latest, client) = match context.meta.get_progress_token() {
-        None => (None, None),
-        Some(token) => {
-            let (sender, steps) = watch::channel(Step::default());
-            (
-                Some(sender),
-                Some(Client {
-                    steps,
-                    peer: context.peer.clone(),
-                    token,
-                }),
-            )
-        }
-    };
-    let reports = Reports {
-        client,
-        started: Instant::now(),
-        last_sent: None,
-        phase: String::new(),
-        base: 0.0,
-        last: 0.0,
-    };
-    (Reporter { latest }, reports)
+impl Steps {
+    /// `done` of `total` in this phase.
+    pub(super) fn set(&self, phase: String, message: &str, done: f64, total: Option<f64>) {
+        self.0.send_replace(Step {
+            phase,
+            message: readable(message, MESSAGE_CHARACTERS),
+            done,
+            total,
+        });
+    }
 }
 
-impl Progress for Reporter {
+impl Progress for Steps {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a progress bar of 2^53 bytes is fine enough"
+    )]
     fn report(&self, message: &str, done: u64, total: Option<u64>) {
-        if let Some(latest) = &self.latest {
-            latest.send_replace(Step {
-                message: message.to_owned(),
-                done,
-                total,
-            });
-        }
+        let total = total.map(|total| total as f64);
+        self.set(message.to_owned(), message, done as f64, total);
     }
 }
 
 impl Reports {
+    /// Of what comes from now on, to the client of this request; silent where it gave no token.
+    pub(super) fn new(context: &RequestContext<RoleServer>, steps: &Steps) -> Self {
+        let client = context.meta.get_progress_token().map(|token| Client {
+            steps: steps.0.subscribe(),
+            peer: context.peer.clone(),
+            token,
+        });
+        Self {
+            client,
+            started: Instant::now(),
+            last_sent: None,
+            phase: String::new(),
+            base: 0.0,
+            last: 0.0,
+        }
+    }
+
     /// The next notification that is due. Waits for ever where there is no token.
     pub(super) async fn next(&mut self) -> ProgressNotificationParam {
         let step = loop {
@@ -106,7 +112,8 @@ impl Reports {
                 }
                 () = tokio::time::sleep_until(quiet_since + ALIVE) => {
                     let seconds = self.started.elapsed().as_secs();
-                    break Step { message: format!("running for {seconds} s"), done: 0, total: None };
+                    let message = format!("running for {seconds} s");
+                    break Step { phase: message.clone(), message, done: 0.0, total: None };
                 }
             }
         };
@@ -115,14 +122,15 @@ impl Reports {
 
     /// The value must grow from one notification to the next, also when a new phase counts from nought again.
     fn notification(&mut self, step: Step) -> ProgressNotificationParam {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a progress bar of 2^53 bytes is fine enough"
-        )]
-        let (done, total) = (step.done as f64, step.total.map(|total| total as f64));
-        if step.message != self.phase {
+        let Step {
+            phase,
+            message,
+            done,
+            total,
+        } = step;
+        if phase != self.phase {
             self.base = self.last;
-            self.phase.clone_from(&step.message);
+            self.phase = phase;
         }
         let progress = if self.base + done > self.last {
             self.base + done
@@ -133,7 +141,7 @@ impl Reports {
         let token = self.client.as_ref().map(|client| client.token.clone());
         let token = token.unwrap_or(ProgressToken(NumberOrString::Number(0)));
         let mut notification =
-            ProgressNotificationParam::new(token, progress).with_message(step.message);
+            ProgressNotificationParam::new(token, progress).with_message(message);
         notification.total = total.map(|total| (self.base + total).max(progress));
         notification
     }

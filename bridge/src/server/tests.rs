@@ -1,5 +1,6 @@
 //! The face from the client's side: rmcp's own client, and raw lines, over in-memory streams.
 
+mod asking;
 mod left_running;
 
 use std::sync::Mutex;
@@ -13,12 +14,24 @@ use tokio::io::{
 
 use super::*;
 use crate::session::{Captured, RunOutcome, State, Status};
+use crate::upstream::Reply;
 
 /// Answers by what the code says, without Python.
 #[derive(Default)]
 struct Fake {
     requests: Mutex<Vec<RunRequest>>,
     runs: Mutex<Vec<Arc<Run>>>,
+    /// Told when a run that asks has ended, in whatever way.
+    ended: Arc<tokio::sync::Notify>,
+}
+
+/// Tells of its end.
+struct Ended(Arc<tokio::sync::Notify>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 fn done(request: &RunRequest, status: Status) -> RunOutcome {
@@ -43,7 +56,12 @@ fn done(request: &RunRequest, status: Status) -> RunOutcome {
     }
 }
 
-async fn act(run: &Run, request: &RunRequest, progress: &dyn Progress) -> RunOutcome {
+async fn act(
+    run: &Run,
+    request: &RunRequest,
+    progress: &dyn Progress,
+    ended: Arc<tokio::sync::Notify>,
+) -> RunOutcome {
     match request.code.as_str() {
         "wait" => {
             run.write(b"waiting\n");
@@ -51,6 +69,28 @@ async fn act(run: &Run, request: &RunRequest, progress: &dyn Progress) -> RunOut
             return done(request, Status::Cancelled);
         }
         "deaf" => std::future::pending().await,
+        "report" => {
+            for done in [1, 2, 2, 3] {
+                request.client.0.tell(asking::report(done));
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+        }
+        code if code.starts_with("ask") => {
+            let _ended = Ended(ended);
+            let times = code
+                .split(' ')
+                .nth(1)
+                .map_or(1, |times| times.parse().expect("a number"));
+            let mut reply = Reply::Cancel;
+            for _ in 0..times {
+                let question = asking::question(request.cancel.child_token());
+                tokio::select! {
+                    answer = request.client.0.ask(question) => reply = answer,
+                    () = request.cancel.cancelled() => return done(request, Status::Cancelled),
+                }
+            }
+            run.write(format!("{reply:?}\n").as_bytes());
+        }
         "ticks" => {
             for number in 0..10 {
                 run.write(format!("{number} ").as_bytes());
@@ -86,9 +126,9 @@ impl Runner for Fake {
         }
         let run = Run::alone(&request);
         self.runs.lock().expect("no panic").push(Arc::clone(&run));
-        let acting = Arc::clone(&run);
+        let (acting, ended) = (Arc::clone(&run), Arc::clone(&self.ended));
         tokio::spawn(async move {
-            let outcome = act(&acting, &request, &*progress).await;
+            let outcome = act(&acting, &request, &*progress, ended).await;
             acting.end(Ok(outcome));
         });
         Ok(run)

@@ -143,7 +143,7 @@ impl Actor {
             // The clock may stand still while the guest starts; the call's end is seen below.
             deadline: None,
             cancel: request.cancel.clone(),
-            interact: Arc::clone(&request.client.0),
+            interact: Arc::clone(&caller.interact),
         };
         let mut loading = pin!(maybe_done(scope.load(&request.servers, &context)));
         if self.guest.is_none() {
@@ -200,7 +200,7 @@ impl Actor {
             // The run ends all of its calls itself, and then knows which they were.
             deadline: None,
             cancel: request.cancel.clone(),
-            interact: Arc::clone(&request.client.0),
+            interact: Arc::clone(&caller.interact),
         });
         let mut execution = Execution {
             id: self.executions,

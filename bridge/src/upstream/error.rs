@@ -122,6 +122,18 @@ pub enum Error {
         /// Why that cannot be had.
         why: String,
     },
+    /// The tool needs an answer, and the client gave none.
+    #[error("{server}.{act} asks for {}; the client answered: {} (code {})", wanted(*.kind), .error.message, .error.code)]
+    NotAnswered {
+        /// Which.
+        server: ServerName,
+        /// The tool or method.
+        act: String,
+        /// What it asked for.
+        kind: super::QuestionKind,
+        /// What the client said.
+        error: Box<RpcError>,
+    },
     /// The server refuses the credentials, or wants some.
     #[error("server \"{server}\" {reason}")]
     Unauthorized {
@@ -153,6 +165,7 @@ impl Error {
             | Self::Malformed { server, .. }
             | Self::Transport { server, .. }
             | Self::CannotAsk { server, .. }
+            | Self::NotAnswered { server, .. }
             | Self::Unauthorized { server, .. }
             | Self::ShuttingDown { server } => server,
         }

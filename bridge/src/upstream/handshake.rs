@@ -203,14 +203,8 @@ async fn ask(
     params: Map<String, Value>,
 ) -> Result<Value, Refusal> {
     let never = CancellationToken::new();
-    let context = RequestContext {
-        cancel: &never,
-        deadline: None,
-        silence: None,
-        company: None,
-    };
     let result = connection
-        .request(method, params, context)
+        .request(method, params, RequestContext::of(&never))
         .await
         .map_err(Refusal::Failure)?;
     if result.get().len() > LARGEST_ANSWER {

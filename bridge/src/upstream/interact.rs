@@ -4,14 +4,20 @@
 //! The MCP face implements [`Interact`]; where it cannot ask, the server is told so at once instead of waiting.
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::RpcError;
 use crate::catalog::ServerName;
 
 /// The client, as far as a server's call can reach it.
 #[async_trait]
 pub trait Interact: Send + Sync + 'static {
+    /// What it can be asked: the `elicitation` and `sampling` capabilities that a server started for it is told.
+    fn offers(&self) -> Value {
+        json!({})
+    }
+
     /// Asks, and waits as long as it takes; the caller stops waiting when the call ends.
     async fn ask(&self, question: Question) -> Reply;
 
@@ -43,7 +49,7 @@ pub enum QuestionKind {
     Sampling,
 }
 
-/// The four ways in which a question can end.
+/// The ways in which a question can end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// Answered. Of an elicitation the content (null where there is none, as in URL mode), of sampling the result.
@@ -54,6 +60,8 @@ pub enum Reply {
     Cancel,
     /// This client cannot be asked; why.
     Unsupported(String),
+    /// The client answered with an error.
+    Failed(RpcError),
 }
 
 /// Something that a server reports while it works.

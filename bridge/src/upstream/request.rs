@@ -191,7 +191,15 @@ impl Server {
                 kind,
                 why,
             })),
-            reply => answer_to(kind, reply).map_err(|error| Problem::Failure(Failure::Rpc(error))),
+            // Within a result there is no room for an error.
+            reply => answer_to(kind, reply).map_err(|error| {
+                Problem::Error(Error::NotAnswered {
+                    server: self.name().clone(),
+                    act: act.to_owned(),
+                    kind,
+                    error: Box::new(error),
+                })
+            }),
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -128,7 +129,7 @@ impl Server {
         context: &CallContext,
     ) -> Result<Arc<Live>, Error> {
         let asked = Instant::now();
-        let (mut result, phase) = match self.next() {
+        let (mut result, phase) = match self.next(context) {
             Next::Use(live) => return Ok(live),
             Next::Fail(error) => return Err(error),
             Next::Wait(result, phase) => (result, phase),
@@ -158,7 +159,7 @@ impl Server {
         }
     }
 
-    fn next(self: &Arc<Self>) -> Next {
+    fn next(self: &Arc<Self>, context: &CallContext) -> Next {
         let mut state = lock(&self.state);
         if self.retired.is_cancelled() {
             return Next::Fail(Error::ShuttingDown {
@@ -193,7 +194,9 @@ impl Server {
         }
         let (sender, result) = watch::channel(None);
         let phase = Arc::new(Phase::default());
-        tokio::spawn(Arc::clone(self).start(sender, Arc::clone(&phase)));
+        // Who asks first is who it is started for; a bridge has one client.
+        let offers = context.interact.offers();
+        tokio::spawn(Arc::clone(self).start(sender, Arc::clone(&phase), offers));
         state.life = Life::Starting {
             result: result.clone(),
             phase: Arc::clone(&phase),
@@ -205,10 +208,11 @@ impl Server {
         self: Arc<Self>,
         sender: watch::Sender<Option<Result<Arc<Live>, Error>>>,
         phase: Arc<Phase>,
+        offers: Value,
     ) {
         self.tools_stale.store(true, Ordering::SeqCst);
         let result = tokio::select! {
-            result = start::start(&self, &phase) => result,
+            result = start::start(&self, &phase, &offers) => result,
             () = self.retired.cancelled() => Err(Error::ShuttingDown { server: self.name().clone() }),
         };
         let retired = {

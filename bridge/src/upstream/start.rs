@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use secrecy::SecretString;
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -77,15 +78,23 @@ impl Phase {
     }
 }
 
-/// Starts `server`. Dropping the future ends what was started.
-pub(super) async fn start(server: &Arc<Server>, phase: &Phase) -> Result<Arc<Live>, Error> {
+/// Starts `server` and tells it what the client `offers`. Dropping the future ends what was started.
+pub(super) async fn start(
+    server: &Arc<Server>,
+    phase: &Phase,
+    offers: &Value,
+) -> Result<Arc<Live>, Error> {
     match &server.definition.transport {
-        Transport::Stdio { .. } => start_process(server, phase).await,
-        Transport::Http { url, headers } => connect(server, url, headers, phase).await,
+        Transport::Stdio { .. } => start_process(server, phase, offers).await,
+        Transport::Http { url, headers } => connect(server, url, headers, phase, offers).await,
     }
 }
 
-async fn start_process(server: &Arc<Server>, phase: &Phase) -> Result<Arc<Live>, Error> {
+async fn start_process(
+    server: &Arc<Server>,
+    phase: &Phase,
+    offers: &Value,
+) -> Result<Arc<Live>, Error> {
     let definition = &server.definition;
     let Transport::Stdio {
         command,
@@ -132,8 +141,7 @@ async fn start_process(server: &Arc<Server>, phase: &Phase) -> Result<Arc<Live>,
         .unwrap_or_else(|| patience(command, args, options));
     // Ends the process when the start is given up, which is when the bridge shuts down.
     let guard = process.stop_guard();
-    let capabilities = lock(&server.shared.client_capabilities).clone();
-    let hands = handshake::shake_hands(&process.connection, Questions::Both, &capabilities);
+    let hands = handshake::shake_hands(&process.connection, Questions::Both, offers);
     let peer = match timeout(limit, hands).await {
         Ok(Ok(peer)) => peer,
         Ok(Err(refusal)) => {
@@ -173,11 +181,11 @@ async fn connect(
     url: &str,
     headers: &BTreeMap<String, SecretString>,
     phase: &Phase,
+    offers: &Value,
 ) -> Result<Arc<Live>, Error> {
     let definition = &server.definition;
     let options = &server.shared.options;
     let limit = definition.start_timeout.unwrap_or(options.start_timeout);
-    let capabilities = lock(&server.shared.client_capabilities).clone();
     phase.set("connecting");
     let mut answers = Vec::new();
     for questions in [Questions::Initialize, Questions::Discover] {
@@ -200,7 +208,7 @@ async fn connect(
                 .await
                 .map_err(Refusal::Answer)?;
             let guard = link.stop_guard();
-            let peer = handshake::shake_hands(&link.connection, questions, &capabilities).await?;
+            let peer = handshake::shake_hands(&link.connection, questions, offers).await?;
             guard.disarm();
             Ok((link, peer))
         };
@@ -294,15 +302,9 @@ fn listen(connection: &Arc<Connection>, peer: &Peer) {
             serde_json::json!({"toolsListChanged": true}),
         );
         let never = CancellationToken::new();
-        let context = RequestContext {
-            cancel: &never,
-            deadline: None,
-            silence: None,
-            company: None,
-        };
         // The answer comes when the subscription ends.
         let ended = connection
-            .request("subscriptions/listen", params, context)
+            .request("subscriptions/listen", params, RequestContext::of(&never))
             .await;
         tracing::debug!(?ended, "subscription to changes ended");
     });

@@ -9,10 +9,10 @@ use clap::Args;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
+use super::super::time::time;
 use super::super::{block_on, exit, signals, terminal};
 use super::print;
 use crate::catalog::{Catalog, Definition, Outcome, ToolBook, report};
-use crate::settings::parse_duration;
 use crate::upstream::{CallContext, Options, ToolList, Upstreams};
 
 /// Servers started at once.
@@ -28,10 +28,6 @@ pub(super) struct Check {
     /// Print the results as JSON.
     #[arg(long)]
     json: bool,
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "accepted: whole seconds such as 30, 30s or 2m".to_owned())
 }
 
 /// How one server did.

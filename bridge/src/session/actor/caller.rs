@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::super::clock::{Clock, Patient};
 use super::super::execution::Stop;
 use super::super::start::{Live, Starting};
 use super::super::{LaunchError, Progress, RunRequest};
+use crate::upstream::Interact;
 
 /// For a start to make progress: from its beginning or from its last report to the next.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
@@ -18,7 +20,9 @@ pub(super) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// What a call may take.
 pub(super) struct Caller<'a> {
     pub(super) request: &'a RunRequest,
-    deadline: Instant,
+    /// The client; its questions stop the clock.
+    pub(super) interact: Arc<dyn Interact>,
+    clock: Arc<Clock>,
 }
 
 /// How waiting for a start ended.
@@ -31,9 +35,14 @@ pub(super) enum Waited {
 impl<'a> Caller<'a> {
     /// Its clock begins now.
     pub(super) fn new(request: &'a RunRequest) -> Self {
+        let clock = Clock::new(request.timeout.min(FOREVER));
         Self {
             request,
-            deadline: Instant::now() + request.timeout.min(FOREVER),
+            interact: Arc::new(Patient {
+                client: Arc::clone(&request.client.0),
+                clock: Arc::clone(&clock),
+            }),
+            clock,
         }
     }
 
@@ -42,7 +51,7 @@ impl<'a> Caller<'a> {
         tokio::select! {
             biased;
             () = self.request.cancel.cancelled() => Stop::Cancelled,
-            () = sleep_until(self.deadline), if ticking => Stop::Timeout,
+            () = self.clock.run_out(), if ticking => Stop::Timeout,
         }
     }
 
@@ -61,7 +70,7 @@ impl<'a> Caller<'a> {
                 biased;
                 result = starting.finish() => {
                     if let Some(paused) = paused {
-                        self.deadline += paused.elapsed();
+                        self.clock.extend(paused.elapsed());
                     }
                     return Waited::Finished(Box::new(result));
                 }

@@ -195,7 +195,8 @@ fn token_id(token: &Value) -> Option<u64> {
     token.as_u64().or_else(|| token.as_str()?.parse().ok())
 }
 
-/// The four outcomes as MCP has them: three kinds of result for an elicitation, and an error where nobody can be asked.
+/// The outcomes as MCP has them: three kinds of result for an elicitation, and an error where nobody can be asked or the
+/// client answered with one.
 pub(in crate::upstream) fn answer_to(kind: QuestionKind, reply: Reply) -> Result<Value, RpcError> {
     match (kind, reply) {
         (QuestionKind::Elicitation, Reply::Accept(Value::Null)) => Ok(json!({"action": "accept"})),
@@ -205,6 +206,7 @@ pub(in crate::upstream) fn answer_to(kind: QuestionKind, reply: Reply) -> Result
         (QuestionKind::Elicitation, Reply::Decline) => Ok(json!({"action": "decline"})),
         (QuestionKind::Elicitation, Reply::Cancel) => Ok(json!({"action": "cancel"})),
         (QuestionKind::Sampling, Reply::Accept(result)) => Ok(result),
+        (_, Reply::Failed(error)) => Err(error),
         (QuestionKind::Sampling, Reply::Decline) => Err(RpcError::new(
             code::USER_REJECTED,
             "the user declined the sampling request",

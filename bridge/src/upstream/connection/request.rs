@@ -24,6 +24,18 @@ pub(in crate::upstream) struct RequestContext<'a> {
     pub(in crate::upstream) company: Option<Company>,
 }
 
+impl<'a> RequestContext<'a> {
+    /// Bounded by nothing but the caller; nobody can be asked meanwhile.
+    pub(in crate::upstream) fn of(cancel: &'a CancellationToken) -> Self {
+        Self {
+            cancel,
+            deadline: None,
+            silence: None,
+            company: None,
+        }
+    }
+}
+
 impl Connection {
     /// Asks the server and waits for the answer. Dropping the future, like every other way of giving up, tells the
     /// server that the answer is of no use any more.

@@ -109,9 +109,7 @@ impl Server {
 
 fn request_context(context: &CallContext, deadline: Instant) -> RequestContext<'_> {
     RequestContext {
-        cancel: &context.cancel,
         deadline: Some(deadline),
-        silence: None,
-        company: None,
+        ..RequestContext::of(&context.cancel)
     }
 }

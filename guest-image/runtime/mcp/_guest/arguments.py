@@ -52,6 +52,11 @@ class Parameter:
         return " or ".join(name for name in schemas.ORDER if name in self.types)
 
     @property
+    def is_deep(self) -> bool:
+        """There may be more to say of it than its kind."""
+        return self.types is None or bool(self.types & {"array", "object"})
+
+    @property
     def default(self) -> Omitted:
         if "default" not in self.schema:
             return NOTHING

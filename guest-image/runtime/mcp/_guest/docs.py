@@ -2,6 +2,7 @@
 
 from mcp._guest.arguments import Parameters
 from mcp._guest.naming import shown
+from mcp._guest.shapes import shape
 
 __all__ = ["Doc", "Docs", "docstring", "from_host", "of_tool"]
 
@@ -43,7 +44,7 @@ def parameter_lines(parameters: Parameters) -> "list[str]":
     width = min(NAME_WIDTH, max((len(parameter.name) for parameter in parameters.all), default=0))
     lines = []
     for parameter in parameters.all:
-        facts = [parameter.kind]
+        facts = [shape(parameter.document, parameter.schema) if parameter.is_deep else parameter.kind]
         if parameter.values is not None and parameter.kind != "null":
             facts = ["one of " + ", ".join(_limited(repr(value)) for value in parameter.values)]
         if parameter.required:

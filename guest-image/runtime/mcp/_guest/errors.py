@@ -1,6 +1,6 @@
 """What can go wrong with something that was asked of the host. Public as `mcp.runtime.MCPError` and `ToolError`."""
 
-__all__ = ["Denied", "MCPError", "TimedOut", "ToolError", "Unnamed", "brief", "from_host"]
+__all__ = ["Denied", "MCPError", "Mistyped", "TimedOut", "ToolError", "Unnamed", "brief", "from_host"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +52,12 @@ class Unnamed(MCPError, NameError):
     """A server or tool that is not there; caught by `except NameError` as well."""
 
 
+class Mistyped(MCPError, TypeError):
+    """The request itself is wrong; caught by `except TypeError` as well."""
+
+
 _KINDS: dict[str, type[MCPError]] = {"MCPError": MCPError, "ToolError": ToolError}
-_KINDS.update(PermissionError=Denied, TimeoutError=TimedOut, NameError=Unnamed)
+_KINDS.update(PermissionError=Denied, TimeoutError=TimedOut, NameError=Unnamed, TypeError=Mistyped)
 for _name, _kind in _KINDS.items():
     _kind.__name__ = _kind.__qualname__ = _name
     _kind.__module__ = "mcp.runtime"

@@ -6,7 +6,17 @@ and whatever is not of the expected form says nothing.
 
 from mcp._guest.loading import load
 
-__all__ = ["Document", "annotation", "properties", "resolve", "types", "values"]
+__all__ = [
+    "LITERAL_CHARACTERS",
+    "ORDER",
+    "Document",
+    "annotation",
+    "collect",
+    "properties",
+    "resolve",
+    "types",
+    "values",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +111,14 @@ def properties(document: Document) -> "tuple[dict[str, object], list[str], bool]
     for name in required:
         found.setdefault(name, {})
     return found, [name for name in found if name in required], others or not told
+
+
+def collect(document: Document, schema: object) -> "tuple[dict[str, object], list[str], bool]":
+    """Likewise of an object anywhere in the document; whether it says that others may be given."""
+    found: dict[str, object] = {}
+    required: list[str] = []
+    _, others = _collect(document, schema, DEPTH, found, required)
+    return found, required, others
 
 
 def _collect(

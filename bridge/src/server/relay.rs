@@ -1,0 +1,284 @@
+//! The client of one run, as servers behind the bridge reach it: questions go on to it, what they report becomes its
+//! progress.
+//!
+//! How a question travels depends on the era. Revisions with `initialize` let a server send the client requests; those
+//! without let it only answer, so there a question becomes the answer, and the call comes back with what was said.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientResult, CustomRequest, CustomResult, InputResponses, ProtocolVersion, ServerRequest,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::progress::Steps;
+use super::questions::{Offers, error_of, readable, reply_of};
+use crate::upstream::{Event, Interact, Question, QuestionKind, Reply};
+
+/// Questions of one run. A server that asks on and on is told so in the end.
+const MOST_QUESTIONS: usize = 100;
+/// For a client that does not read to be told that its answer is of no use any more.
+const SEND: Duration = Duration::from_secs(5);
+/// Characters of a log line of a server.
+const LOG_CHARACTERS: usize = 2_000;
+
+/// The client of one run.
+pub(super) struct Relay {
+    offers: Offers,
+    way: Way,
+    steps: Steps,
+    asked: AtomicUsize,
+}
+
+/// Whether questions to this client have to go into answers.
+pub(super) fn asks_in_answers(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+/// How questions reach the client.
+enum Way {
+    Requests(Peer<RoleServer>),
+    Results(Arc<Inbox>),
+}
+
+impl Relay {
+    /// For the run that `context` asks for, with the questions that have to wait for the client to come back.
+    pub(super) fn new(
+        context: &RequestContext<RoleServer>,
+        steps: Steps,
+    ) -> (Arc<Self>, Arc<Inbox>) {
+        let inbox = Arc::<Inbox>::default();
+        let way = if asks_in_answers(context) {
+            Way::Results(Arc::clone(&inbox))
+        } else {
+            Way::Requests(context.peer.clone())
+        };
+        let relay = Self {
+            offers: Offers::new(context.client_capabilities().as_ref()),
+            way,
+            steps,
+            asked: AtomicUsize::new(0),
+        };
+        (Arc::new(relay), inbox)
+    }
+}
+
+#[async_trait]
+impl Interact for Relay {
+    fn offers(&self) -> Value {
+        self.offers.to_json()
+    }
+
+    async fn ask(&self, question: Question) -> Reply {
+        let params = match self.offers.relayed(&question) {
+            Ok(params) => params,
+            Err(why) => return Reply::Unsupported(why),
+        };
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
+            return Reply::Unsupported(format!(
+                "this run has asked {MOST_QUESTIONS} questions already"
+            ));
+        }
+        let kind = question.kind;
+        match &self.way {
+            Way::Requests(peer) => request(peer.clone(), kind, params, &question.cancel).await,
+            Way::Results(inbox) => inbox.ask(kind, params).await,
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        match event {
+            Event::Progress {
+                server,
+                tool,
+                params,
+            } => {
+                let source = format!("{server}.{tool}");
+                let message = match params.get("message").and_then(Value::as_str) {
+                    Some(message) if !message.is_empty() => format!("{source}: {message}"),
+                    _ => source.clone(),
+                };
+                let number = |name: &str| params.get(name).and_then(Value::as_f64);
+                let done = number("progress").unwrap_or_default();
+                self.steps.set(source, &message, done, number("total"));
+            }
+            Event::Log { server, params } => {
+                let level = params
+                    .get("level")
+                    .and_then(Value::as_str)
+                    .unwrap_or("info");
+                let data = params
+                    .get("data")
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                let line = readable(&data, LOG_CHARACTERS);
+                tracing::debug!(server.name = %server, level, line, "a server logs");
+            }
+        }
+    }
+}
+
+/// Asks by a request. When nobody waits for the answer any more, the client is told.
+async fn request(
+    peer: Peer<RoleServer>,
+    kind: QuestionKind,
+    params: Value,
+    cancel: &CancellationToken,
+) -> Reply {
+    let given_up = cancel.child_token();
+    let _guard = given_up.clone().drop_guard();
+    let (tell, told) = oneshot::channel();
+    // A task of its own: this future is dropped when the call is over, and the client has to hear of that.
+    tokio::spawn(async move {
+        let request = CustomRequest::new(kind.method(), Some(params));
+        let request = ServerRequest::CustomRequest(request);
+        let options = PeerRequestOptions::no_options();
+        let mut handle = match peer.send_cancellable_request(request, options).await {
+            Ok(handle) => handle,
+            Err(error) => return drop(tell.send(Err(error))),
+        };
+        tokio::select! {
+            biased;
+            answer = &mut handle.rx => {
+                let _ = tell.send(answer.unwrap_or(Err(ServiceError::TransportClosed)));
+            }
+            () = given_up.cancelled() => {
+                let reason = Some("the call that asked is over".to_owned());
+                let _ = tokio::time::timeout(SEND, handle.cancel(reason)).await;
+            }
+        }
+    });
+    match told.await {
+        Ok(Ok(result)) => reply_of(kind, raw(result)),
+        Ok(Err(ServiceError::McpError(error))) => error_of(
+            i64::from(error.code.0),
+            error.message.into_owned(),
+            error.data,
+        ),
+        Ok(Err(error)) => Reply::Unsupported(error.to_string()),
+        Err(_) => Reply::Cancel,
+    }
+}
+
+/// A result as it came; rmcp decodes what it knows.
+fn raw(result: ClientResult) -> Value {
+    match result {
+        ClientResult::CustomResult(CustomResult(result)) => result,
+        result => serde_json::to_value(result).unwrap_or_default(),
+    }
+}
+
+/// Questions of one run that wait for the client to come back with answers.
+#[derive(Default)]
+pub(super) struct Inbox {
+    open: Mutex<BTreeMap<u64, Open>>,
+    next: Mutex<u64>,
+    closed: AtomicBool,
+    arrived: Notify,
+}
+
+struct Open {
+    request: Value,
+    shown: bool,
+    answer: oneshot::Sender<Value>,
+}
+
+impl Inbox {
+    async fn ask(&self, kind: QuestionKind, params: Value) -> Reply {
+        let (answer, answered) = oneshot::channel();
+        let number = {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            *next += 1;
+            *next
+        };
+        let request = json!({"method": kind.method(), "params": params});
+        let entry = Open {
+            request,
+            shown: false,
+            answer,
+        };
+        {
+            let mut open = self.lock();
+            if self.closed.load(Ordering::SeqCst) {
+                return Reply::Cancel;
+            }
+            open.insert(number, entry);
+        }
+        let _entry = Entry {
+            inbox: self,
+            number,
+        };
+        self.arrived.notify_one();
+        match answered.await {
+            Ok(result) => reply_of(kind, result),
+            // The client came back without an answer to this one.
+            Err(_) => Reply::Cancel,
+        }
+    }
+
+    /// Waits until there is a question that the client has not been shown.
+    pub(super) async fn asked(&self) {
+        while self.lock().values().all(|open| open.shown) {
+            self.arrived.notified().await;
+        }
+    }
+
+    /// Nobody comes back any more: what is open, and what is yet to be asked, is answered with a cancel.
+    pub(super) fn close(&self) {
+        let mut open = self.lock();
+        self.closed.store(true, Ordering::SeqCst);
+        open.clear();
+    }
+
+    /// All that is open, by number, as the client is to be shown it.
+    pub(super) fn show(&self) -> Map<String, Value> {
+        let mut open = self.lock();
+        let shown = open.iter_mut().map(|(number, open)| {
+            open.shown = true;
+            (number.to_string(), open.request.clone())
+        });
+        shown.collect()
+    }
+
+    /// Takes what the client came back with. What it was shown and has not answered is not asked again.
+    pub(super) fn answer(&self, mut responses: InputResponses) {
+        let mut open = self.lock();
+        let shown: Vec<u64> = open
+            .iter()
+            .filter(|(_, open)| open.shown)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in shown {
+            if let (Some(open), Some(response)) =
+                (open.remove(&number), responses.remove(&number.to_string()))
+            {
+                let _ = open.answer.send(response);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a question back when nobody waits for its answer any more.
+struct Entry<'a> {
+    inbox: &'a Inbox,
+    number: u64,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.inbox.lock().remove(&self.number);
+    }
+}
