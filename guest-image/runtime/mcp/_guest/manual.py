@@ -48,8 +48,8 @@ at top level.
 - Print what you want to see; a bare last expression is shown too (not with `;`). Nobody can answer input().
 - Files: /workspace (128 MB, working directory), /tmp, /projects (64 MB each); no programs run from there.
 - At its time limit a run gets a KeyboardInterrupt; code that reacts to it keeps the session. `yield_after=10` answers \
-after 10 s and lets it run on; then `run="<its id>"` instead of code waits and reads on, `cancel=true` with it ends it; \
-`run="last"` finds the latest result again.
+after 10 s and lets it run on; then `run="<its id>"` instead of code waits and reads on, `cancel=true` with it ends \
+it; `run="last"` finds the latest result again.
 - MCP servers named in `servers` are modules: `await mcp_github.create_issue(title="x")`, side by side under \
 asyncio.gather; help(mcp_github.create_issue) shows parameters. A tool that says no raises ToolError.
 
