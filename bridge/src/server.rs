@@ -35,7 +35,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::render::Payload;
-use crate::session::{Progress, Run, RunRequest};
+use crate::session::{Client, Progress, Run, RunRequest};
 use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
