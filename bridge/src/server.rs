@@ -1,4 +1,4 @@
-//! The MCP face: one tool, one resource, over stdio, for clients of both protocol eras.
+//! The MCP face: one tool, and resources, over stdio, for clients of both protocol eras.
 //!
 //! Checks arguments, hands runs to a [`Runner`] and renders what comes back. A mistake in a call is a tool result that the
 //! model can read; only a request that is no call of ours is a protocol error.
@@ -7,6 +7,7 @@ mod arguments;
 mod capabilities;
 mod line;
 mod progress;
+mod resources;
 mod runner;
 mod serve;
 mod tool;
@@ -18,9 +19,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, Implementation, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig,
+    CustomResult, ErrorCode, ErrorData, Implementation, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -28,10 +29,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::render::Payload;
-use crate::session::{Progress, RunOutcome, RunRequest};
+use crate::session::{FileError, OutFile, Progress, RunOutcome, RunRequest};
 use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
+
+/// Room in an answer that is not cut.
+pub const WHOLE: u64 = 1 << 32;
 
 /// Runs code in sessions.
 #[async_trait]
@@ -42,6 +46,12 @@ pub trait Runner: Send + Sync + 'static {
         request: RunRequest,
         progress: Arc<dyn Progress>,
     ) -> Result<RunOutcome, Refused>;
+
+    /// Files that sessions offer.
+    fn files(&self) -> Vec<(String, Vec<OutFile>)>;
+
+    /// The content of one.
+    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError>;
 }
 
 /// Why nothing was run.
@@ -88,8 +98,8 @@ pub struct Face {
     pub max_timeout: Duration,
     /// How answers are written.
     pub output_mode: OutputMode,
-    /// Bytes kept of each stream, for the line that says so.
-    pub output_bytes: u64,
+    /// Tokens of text in an answer, where the call does not say.
+    pub output_tokens: u64,
     /// The capabilities resource.
     pub capabilities: Arc<str>,
 }
@@ -101,7 +111,7 @@ impl Face {
             timeout: settings.session.timeout,
             max_timeout: settings.session.max_timeout,
             output_mode: settings.output_mode,
-            output_bytes: settings.limits.output_bytes,
+            output_tokens: settings.output_tokens,
             capabilities: capabilities::write(settings).into(),
         }
     }
@@ -131,6 +141,7 @@ impl Server {
         // Covers the case that this future is dropped.
         let _given_up = cancel.clone().drop_guard();
         let named = arguments.session.is_some();
+        let text_bytes = arguments.text_bytes;
         let request = arguments.into_request(cancel.clone());
         let (reporter, mut reports) = progress::channel(context);
         let mut run = std::pin::pin!(self.runner.run(request, Arc::new(reporter)));
@@ -143,13 +154,15 @@ impl Server {
             }
         };
         match outcome {
-            Ok(outcome) => Payload::of_run(outcome, named, self.face.output_bytes),
+            Ok(outcome) => Payload::of_run(outcome, named, text_bytes),
             Err(refused) => refused.into_payload(),
         }
     }
 
     fn answer(&self, payload: Payload) -> CallToolResult {
-        let content = vec![ContentBlock::text(payload.text(self.face.output_mode))];
+        let text = ContentBlock::text(payload.text(self.face.output_mode));
+        let content = [text].into_iter().chain(resources::blocks(&payload));
+        let content = content.collect();
         let mut result = if payload.is_error() {
             CallToolResult::error(content)
         } else {
@@ -237,9 +250,15 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(vec![
-            capabilities::resource(),
-        ]))
+        Ok(resources::list(&*self.runner))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
     }
 
     async fn read_resource(
@@ -247,15 +266,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if request.uri == capabilities::URI {
-            return Ok(capabilities::contents(&self.face.capabilities).into());
-        }
-        let uri: String = request.uri.chars().take(200).collect();
-        let message = format!(
-            "no resource {uri}; the one resource is {}",
-            capabilities::URI
-        );
-        Err(ErrorData::resource_not_found(message, None))
+        let read = resources::read(&*self.runner, &request.uri, &self.face.capabilities);
+        Ok(read.await?.into())
     }
 }
 
@@ -267,7 +279,7 @@ fn unknown_tool(name: &str) -> ErrorData {
     )
 }
 
-/// A run with these arguments, checked as the tool checks its own.
+/// A run with these arguments, checked as the tool checks its own. Its answer may be as long as it is.
 pub fn request(
     code: String,
     session: Option<String>,
@@ -289,7 +301,10 @@ pub fn request(
         }
     });
     given.insert("timeout".to_owned(), timeout);
-    Ok(Arguments::parse(given, face)?.into_request(cancel))
+    Ok(RunRequest {
+        text_bytes: WHOLE,
+        ..Arguments::parse(given, face)?.into_request(cancel)
+    })
 }
 
 #[cfg(test)]

@@ -8,9 +8,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::Face;
 use crate::session::{Client, RunRequest};
-use crate::settings::closest;
+use crate::settings::{MAX_OUTPUT_TOKENS, closest};
 
-const NAMES: [&str; 5] = ["code", "servers", "timeout", "session", "reset"];
+const NAMES: [&str; 6] = [
+    "code",
+    "servers",
+    "timeout",
+    "session",
+    "reset",
+    "max_output_tokens",
+];
+
+/// What a token is taken for: there is no knowing whose tokens they are.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// Leaves room for the escapes of JSON within the 16 MiB that one frame to the guest may have.
 const MAX_CODE_BYTES: usize = 12 << 20;
@@ -26,6 +36,7 @@ pub(super) struct Arguments {
     pub(super) session: Option<String>,
     pub(super) reset: bool,
     pub(super) servers: Vec<String>,
+    pub(super) text_bytes: u64,
 }
 
 impl Arguments {
@@ -35,11 +46,13 @@ impl Arguments {
         let mut take = |name: &str| given.remove(name).filter(|value| !value.is_null());
         let (code, servers, timeout) = (take("code"), take("servers"), take("timeout"));
         let (session, reset) = (take("session"), take("reset"));
+        let tokens = take("max_output_tokens");
         let code = code_of(code, &mut problems);
         let servers = servers_of(servers, &mut problems);
         let timeout = timeout_of(timeout, face, &mut problems);
         let session = session_of(session, &mut problems);
         let reset = reset_of(reset, &mut problems);
+        let tokens = tokens_of(tokens, face, &mut problems);
         problems.extend(
             given
                 .keys()
@@ -54,6 +67,7 @@ impl Arguments {
                 session,
                 reset,
                 servers,
+                text_bytes: tokens.saturating_mul(BYTES_PER_TOKEN),
             })
         } else {
             Err(problems.join("\n"))
@@ -66,6 +80,7 @@ impl Arguments {
             code: self.code,
             timeout: self.timeout,
             reset: self.reset,
+            text_bytes: self.text_bytes,
             servers: self.servers,
             client: Client::default(),
             cancel,
@@ -202,6 +217,22 @@ fn reset_of(value: Option<Value>, problems: &mut Vec<String>) -> bool {
     }
 }
 
+fn tokens_of(value: Option<Value>, face: &Face, problems: &mut Vec<String>) -> u64 {
+    let Some(value) = value else {
+        return face.output_tokens;
+    };
+    match whole_number(&value) {
+        Some(tokens) if (100..=MAX_OUTPUT_TOKENS).contains(&tokens) => tokens,
+        _ => {
+            problems.push(format!(
+                "max_output_tokens is {}; accepted: whole numbers from 100 to {MAX_OUTPUT_TOKENS}",
+                show(&value)
+            ));
+            face.output_tokens
+        }
+    }
+}
+
 fn unknown(name: &str) -> String {
     let shown: String = name.chars().take(60).collect();
     match closest(name, NAMES) {
@@ -239,7 +270,7 @@ mod tests {
             timeout: Duration::from_secs(30),
             max_timeout: Duration::from_secs(120),
             output_mode: OutputMode::Compact,
-            output_bytes: 1 << 20,
+            output_tokens: 8000,
             capabilities: "".into(),
         }
     }
@@ -253,7 +284,8 @@ mod tests {
         let arguments = parse(&json!({"code": "print(1)"})).expect("accepted");
         assert_eq!(arguments.timeout, Duration::from_secs(30));
         assert_eq!((arguments.session, arguments.reset), (None, false));
-        let all = json!({"code": "1", "servers": ["git", "git"], "timeout": 120, "session": "a.b-c_1", "reset": true});
+        assert_eq!(arguments.text_bytes, 32_000);
+        let all = json!({"code": "1", "servers": ["git", "git"], "timeout": 120, "session": "a.b-c_1", "reset": true, "max_output_tokens": 100});
         let arguments = parse(&all).expect("accepted");
         assert_eq!(arguments.timeout, Duration::from_secs(120));
         assert_eq!(
@@ -261,6 +293,7 @@ mod tests {
             (Some("a.b-c_1"), true)
         );
         assert_eq!(arguments.servers, ["git"]);
+        assert_eq!(arguments.text_bytes, 400);
     }
 
     #[test]
@@ -272,15 +305,16 @@ mod tests {
 
     #[test]
     fn every_mistake_is_named_in_one_answer() {
-        let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git", 5], "x": 1});
+        let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git", 5], "x": 1, "max_output_tokens": 99});
         insta::assert_snapshot!(parse(&all).expect_err("accepted"), @r#"
         code is missing: the Python source to run, a string
         servers holds 5; accepted: an array of names
         timeout is 0; accepted: whole seconds from 1 to 120
         session is "a b"; accepted: up to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit
         reset is "yes"; accepted: true or false
+        max_output_tokens is 99; accepted: whole numbers from 100 to 20000000
         no argument "coed" (did you mean code?)
-        no argument "x"; arguments: code, servers, timeout, session, reset
+        no argument "x"; arguments: code, servers, timeout, session, reset, max_output_tokens
         "#);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Refused, Runner};
-use crate::session::{Error, Progress, RunOutcome, RunRequest, Sessions};
+use crate::session::{Error, FileError, OutFile, Progress, RunOutcome, RunRequest, Sessions};
 
 #[async_trait]
 impl Runner for Sessions {
@@ -17,6 +17,14 @@ impl Runner for Sessions {
         Sessions::run(self, request, progress)
             .await
             .map_err(Refused::from)
+    }
+
+    fn files(&self) -> Vec<(String, Vec<OutFile>)> {
+        Sessions::files(self)
+    }
+
+    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError> {
+        Sessions::read_file(self, session, path).await
     }
 }
 

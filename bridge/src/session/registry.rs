@@ -12,6 +12,7 @@ use super::actor;
 use super::answer::Answer;
 use super::capture::Capture;
 use super::ending::Ending;
+use super::files::{FileError, OutFile, Shelf};
 use super::name::SessionName;
 use super::queue::{Call, QUEUE_LIMIT, Queue, Refused, Ticket};
 use super::start::{Launcher, Starting};
@@ -48,6 +49,8 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     /// How long runs and sessions live.
     pub(super) settings: SessionSettings,
+    /// Files that guests offer.
+    pub(super) shelf: Shelf,
     registry: Mutex<Registry>,
 }
 
@@ -84,6 +87,7 @@ impl Sessions {
                 broker,
                 limits,
                 settings,
+                shelf: Shelf::default(),
                 registry: Mutex::default(),
             }),
             _close: closing.drop_guard(),
@@ -128,6 +132,20 @@ impl Sessions {
             }
         };
         answer.unwrap_or_else(|_| Err(self.shared.unanswered(&name)))
+    }
+
+    /// Files in `/workspace/out` of each session that has a sandbox, as they were after its last run.
+    pub fn files(&self) -> Vec<(String, Vec<OutFile>)> {
+        self.shared.shelf.list()
+    }
+
+    /// The content of one, as it is now.
+    pub async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError> {
+        let Ok(name) = SessionName::parse(Some(session)) else {
+            let session = session.chars().take(64).collect();
+            return Err(FileError::Gone { session });
+        };
+        self.shared.shelf.read(&name, path).await
     }
 
     /// Kills every guest, all at once, and waits until they are dead, a few seconds at most. Calls that wait or run end
