@@ -36,6 +36,7 @@ let
     open_files = types.ints.between 64 1048576;
     container_user = matching "[1-9][0-9]*(:[1-9][0-9]*)?";
     output_limit = size;
+    output_tokens = types.ints.between 100 20000000;
     timeout = time;
     max_timeout = time;
     max_run = time;

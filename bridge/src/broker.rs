@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use secrecy::ExposeSecret;
 use tokio::sync::Semaphore;
 
-pub use calls::Summary;
+pub use calls::{Summary, Tally};
 pub use load::{Loaded, ServerCard};
 pub use refusal::{Kind, Refusal};
 pub use run::{Response, Run, RunContext};

@@ -9,7 +9,8 @@ mod link;
 
 pub use decoder::{FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT};
 pub use frame::{
-    Done, DoneError, DoneStatus, ExecuteLimits, FailedServer, FromGuest, Ready, StreamKind, ToGuest,
+    Done, DoneError, DoneFile, DoneStatus, Dropped, ExecuteLimits, FailedServer, FromGuest, Ready,
+    StreamKind, ToGuest,
 };
 pub use link::{Event, Link};
 
@@ -28,11 +29,11 @@ pub enum Error {
     /// A line is no frame: broken JSON, or a known type with wrong fields.
     #[error("a malformed frame")]
     Malformed(#[source] serde_json::Error),
-    /// A `stdout` or `stderr` frame whose base64 is none.
-    #[error("an output frame that is not base64")]
+    /// An output, `display` or `file` frame whose base64 is none.
+    #[error("a frame that is not base64")]
     Base64(#[source] base64::DecodeError),
-    /// A `stdout` or `stderr` frame with neither or both of `data` and `base64`.
-    #[error("an output frame without its data")]
+    /// An output or `display` frame with neither or both of `data` and `base64`.
+    #[error("a frame without its data")]
     OutputData,
 }
 

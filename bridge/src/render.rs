@@ -3,15 +3,25 @@
 //! The first line carries the news; nothing that could be left out is said. Knows outcomes, not how they came about.
 
 mod compact;
+mod excerpt;
+mod resource;
 mod toon;
 mod visible;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::session::{Captured, RunError, RunOutcome, State, Status};
+use crate::broker::Summary;
+use crate::media;
+use crate::session::{Content, Display, Displays, OutFile, RunError, RunOutcome, State, Status};
 use crate::settings::OutputMode;
 
+use excerpt::{Excerpt, Whole};
+
+pub use resource::{FILE_TEMPLATE, display_uri, file_uri, parse_file_uri};
 pub use visible::{count, size, visible};
+
+/// Documents may have this part of an answer's text each; more is left out, for half of one is of no use.
+const DOCUMENT_PART: usize = 4;
 
 /// Everything that one call of `run_python` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,16 +34,20 @@ pub struct Payload {
     pub exit_code: Option<i64>,
     /// Servers that were asked for.
     pub servers: Vec<String>,
-    /// Standard output; bytes that are not UTF-8 are shown as `\xNN`.
+    /// Standard output, what fits of it; bytes that are not UTF-8 are shown as `\xNN`.
     pub stdout: String,
     /// Standard error, likewise.
     pub stderr: String,
-    /// Bytes of stdout, and of stderr, beyond the limit.
-    pub dropped: (u64, u64),
-    /// The limit that they were beyond.
-    pub output_limit: u64,
-    /// `repr` of a bare last expression.
+    /// Bytes of stdout, and of stderr, that did not fit.
+    pub left_out: (u64, u64),
+    /// What a bare last expression is: its `repr`, or a preview.
     pub result: Option<String>,
+    /// Pictures and documents; they follow the text.
+    pub displays: Vec<Shown>,
+    /// How many more there were that could not be shown.
+    pub displays_left_out: u64,
+    /// Files that are new in `/workspace/out`.
+    pub files: Vec<File>,
     /// What went wrong: a traceback, or a message.
     pub error: Option<String>,
     /// A stable word for errors that are no exception of the code, such as `memory_limit` or `E0`.
@@ -46,19 +60,87 @@ pub struct Payload {
     pub state: Option<&'static str>,
     /// Said before all else.
     pub note: Option<String>,
-    /// What became of tool calls, where that is news.
+    /// What became of tool calls.
     pub calls: Option<String>,
+    /// That is worth a line.
+    pub calls_are_news: bool,
     /// Its name, where the run was left running.
     pub run: Option<String>,
 }
 
+/// Something shown, and its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Names it; it is not to be had there.
+    pub uri: String,
+    /// What it is.
+    pub display: Display,
+}
+
+/// A file that can be read as a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Below `/workspace/out`.
+    pub name: String,
+    /// Where it can be read.
+    pub uri: String,
+    /// By its name.
+    pub mime: &'static str,
+    /// Its bytes.
+    pub size: u64,
+}
+
+impl File {
+    /// One that a session offers.
+    pub fn of(session: &str, file: OutFile) -> Self {
+        Self {
+            uri: file_uri(session, &file.path),
+            mime: media::by_name(&file.path),
+            size: file.size,
+            name: file.path,
+        }
+    }
+}
+
 impl Payload {
-    /// Of a run. `named` says whether the call named its session.
-    pub fn of_run(outcome: RunOutcome, named: bool, output_limit: u64) -> Self {
+    /// Of a run. `named` says whether the call named its session; output, result and error share `text_bytes`.
+    pub fn of_run(outcome: RunOutcome, named: bool, text_bytes: u64) -> Self {
         let lost = outcome.state == State::Lost;
         let success = outcome.status == Status::Success;
-        let (stdout, stdout_dropped) = text(outcome.stdout);
-        let (stderr, stderr_dropped) = text(outcome.stderr);
+        let room = usize::try_from(text_bytes).unwrap_or(usize::MAX);
+        // Of a run that was left running only the rest may be here, whose lines have other numbers in the whole.
+        let has_whole = !lost && outcome.run.is_none();
+        let whole = |name| {
+            has_whole.then_some(Whole {
+                name,
+                cell: outcome.cell,
+            })
+        };
+        // The smaller stream is not cut for the larger one's sake.
+        let (out, err) = (outcome.stdout.total(), outcome.stderr.total());
+        let err_room = room.saturating_sub(out.try_into().unwrap_or(usize::MAX));
+        let err_room = err_room.max(room / 4);
+        let out_room = room.saturating_sub(err_room.min(err.try_into().unwrap_or(usize::MAX)));
+        let stdout = excerpt::stream(outcome.stdout, out_room, whole("runtime.last_output"));
+        let stderr = excerpt::stream(
+            outcome.stderr,
+            err_room,
+            whole("runtime.last_output.stderr"),
+        );
+        let (
+            Excerpt {
+                text: stdout,
+                left_out: out,
+            },
+            Excerpt {
+                text: stderr,
+                left_out: err,
+            },
+        ) = (stdout, stderr);
+        let (displays, displays_left_out) =
+            shown(&outcome.session, outcome.cell, outcome.displays, room);
+        let files = outcome.files.into_iter();
+        let files = files.map(|file| File::of(&outcome.session, file)).collect();
         let (error, mut summary, reason) = match outcome.error {
             Some(error) => explain(error, outcome.status == Status::Error && !lost),
             None if success => (None, "success".to_owned(), None),
@@ -78,17 +160,20 @@ impl Payload {
             servers: outcome.servers,
             stdout,
             stderr,
-            dropped: (stdout_dropped, stderr_dropped),
-            output_limit,
-            result: outcome.result,
-            error,
+            left_out: (out, err),
+            result: outcome.result.map(|result| excerpt::text(result, room / 2)),
+            displays,
+            displays_left_out,
+            files,
+            error: error.map(|error| excerpt::text(error, room / 2)),
             reason,
             timeout_seconds: (outcome.status == Status::Timeout)
                 .then_some(outcome.timeout.as_secs()),
             session: named.then_some(outcome.session),
             state: (lost || !(success || is_running)).then_some(if lost { "lost" } else { "kept" }),
             note: outcome.note,
-            calls: outcome.calls,
+            calls_are_news: is_news(&outcome.calls, success),
+            calls: (!outcome.calls.is_empty()).then(|| outcome.calls.to_string()),
             run: outcome.run,
         }
     }
@@ -145,23 +230,32 @@ impl Payload {
         put_text(&mut put, "stdout", Some(self.stdout));
         put_text(&mut put, "stderr", Some(self.stderr));
         for (name, bytes) in [
-            ("stdoutDropped", self.dropped.0),
-            ("stderrDropped", self.dropped.1),
+            ("stdoutDropped", self.left_out.0),
+            ("stderrDropped", self.left_out.1),
         ] {
             if bytes > 0 {
                 put(name, bytes.into());
             }
         }
         put_text(&mut put, "result", self.result);
+        let displays = self.displays.iter().map(|shown| {
+            let bytes = shown.display.content.as_bytes().len();
+            json!({"mimeType": shown.display.mime, "bytes": bytes})
+        });
+        put_list(&mut put, "displays", displays.collect());
+        if self.displays_left_out > 0 {
+            put("displaysLeftOut", self.displays_left_out.into());
+        }
+        let files = self.files.iter().map(|file| {
+            json!({"name": file.name, "uri": file.uri, "mimeType": file.mime, "size": file.size})
+        });
+        put_list(&mut put, "files", files.collect());
         put_text(&mut put, "error", self.error);
         put_text(&mut put, "reason", self.reason);
         if let Some(seconds) = self.timeout_seconds {
             put("timeoutSeconds", seconds.into());
         }
-        let calls = self
-            .calls
-            .map(|calls| calls.trim_start_matches("tool calls: ").to_owned());
-        put_text(&mut put, "toolCalls", calls);
+        put_text(&mut put, "toolCalls", self.calls);
         put_text(&mut put, "session", self.session);
         put_text(&mut put, "run", self.run);
         put_text(&mut put, "state", self.state.map(str::to_owned));
@@ -169,10 +263,44 @@ impl Payload {
     }
 }
 
+fn put_list(put: &mut impl FnMut(&str, Value), name: &str, list: Vec<Value>) {
+    if !list.is_empty() {
+        put(name, Value::Array(list));
+    }
+}
+
 fn put_text(put: &mut impl FnMut(&str, Value), name: &str, text: Option<String>) {
     if let Some(text) = text.filter(|text| !text.is_empty()) {
         put(name, Value::String(text));
     }
+}
+
+/// What of the displays fits, with addresses.
+fn shown(session: &str, cell: u64, displays: Displays, room: usize) -> (Vec<Shown>, u64) {
+    let Displays {
+        shown, left_out, ..
+    } = displays;
+    let all = shown.len();
+    let fits = |display: &Display| match &display.content {
+        Content::Image(_) => true,
+        Content::Text(text) => text.len() <= room / DOCUMENT_PART,
+    };
+    let shown: Vec<Shown> = shown
+        .into_iter()
+        .filter(fits)
+        .enumerate()
+        .map(|(index, display)| Shown {
+            uri: display_uri(session, cell, index + 1),
+            display,
+        })
+        .collect();
+    let too_large = (all - shown.len()) as u64;
+    (shown, left_out.saturating_add(too_large))
+}
+
+/// Calls of code that went well are its own business, unless something became of them that it may not have noticed.
+fn is_news(calls: &Summary, success: bool) -> bool {
+    !calls.is_empty() && (!success || calls.is_cut_off() || calls.failed() > 0)
 }
 
 fn status(status: Status) -> &'static str {
@@ -226,18 +354,6 @@ fn first_line(text: &str) -> String {
         .chars()
         .take(300)
         .collect()
-}
-
-/// Captured bytes as text, and how many were dropped. A character cut at the limit counts as dropped whole.
-fn text(mut captured: Captured) -> (String, u64) {
-    if captured.dropped > 0
-        && let Err(error) = std::str::from_utf8(&captured.bytes)
-        && error.error_len().is_none()
-    {
-        captured.dropped += (captured.bytes.len() - error.valid_up_to()) as u64;
-        captured.bytes.truncate(error.valid_up_to());
-    }
-    (visible::decode(captured.bytes), captured.dropped)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The MCP face: one tool, one resource, over stdio, for clients of both protocol eras.
+//! The MCP face: one tool, and resources, over stdio, for clients of both protocol eras.
 //!
 //! Checks arguments, hands runs to a [`Runner`] and renders what comes back. A mistake in a call is a tool result that the
 //! model can read; only a request that is no call of ours is a protocol error.
@@ -13,6 +13,7 @@ mod line;
 mod progress;
 mod questions;
 mod relay;
+mod resources;
 mod runner;
 mod serve;
 mod tasks;
@@ -22,12 +23,13 @@ mod transport;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CustomRequest, CustomResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult,
-    Implementation, InitializeRequestParams, InitializeResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, UpdateTaskParams,
+    Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -35,7 +37,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::render::Payload;
-use crate::session::{Client, Progress, Run, RunRequest};
+use crate::session::{Client, FileError, OutFile, Progress, Run, RunRequest};
 use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
@@ -43,7 +45,11 @@ use held::Held;
 
 pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
 
+/// Room in an answer that is not cut.
+pub const WHOLE: u64 = 1 << 32;
+
 /// Runs code in sessions.
+#[async_trait]
 pub trait Runner: Send + Sync + 'static {
     /// Begins a run. It ends soon after `request.cancel` fires.
     fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused>;
@@ -55,6 +61,12 @@ pub trait Runner: Send + Sync + 'static {
     fn open(&self) -> Result<(), Refused> {
         Ok(())
     }
+
+    /// Files that sessions offer.
+    fn files(&self) -> Vec<(String, Vec<OutFile>)>;
+
+    /// The content of one.
+    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError>;
 }
 
 /// Why nothing was run.
@@ -103,8 +115,8 @@ pub struct Face {
     pub max_run: Duration,
     /// How answers are written.
     pub output_mode: OutputMode,
-    /// Bytes kept of each stream, for the line that says so.
-    pub output_bytes: u64,
+    /// Tokens of text in an answer, where the call does not say.
+    pub output_tokens: u64,
     /// The capabilities resource.
     pub capabilities: Arc<str>,
 }
@@ -117,7 +129,7 @@ impl Face {
             max_timeout: settings.session.max_timeout,
             max_run: settings.session.max_run,
             output_mode: settings.output_mode,
-            output_bytes: settings.limits.output_bytes,
+            output_tokens: settings.output_tokens,
             capabilities: capabilities::write(settings).into(),
         }
     }
@@ -155,7 +167,9 @@ impl Server {
     }
 
     fn answer(&self, payload: Payload) -> CallToolResult {
-        let content = vec![ContentBlock::text(payload.text(self.face.output_mode))];
+        let text = ContentBlock::text(payload.text(self.face.output_mode));
+        let content = [text].into_iter().chain(resources::blocks(&payload));
+        let content = content.collect();
         let mut result = if payload.is_error() {
             CallToolResult::error(content)
         } else {
@@ -280,9 +294,15 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(vec![
-            capabilities::resource(),
-        ]))
+        Ok(resources::list(&*self.runner))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
     }
 
     async fn read_resource(
@@ -290,15 +310,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        if request.uri == capabilities::URI {
-            return Ok(capabilities::contents(&self.face.capabilities).into());
-        }
-        let uri: String = request.uri.chars().take(200).collect();
-        let message = format!(
-            "no resource {uri}; the one resource is {}",
-            capabilities::URI
-        );
-        Err(ErrorData::resource_not_found(message, None))
+        let read = resources::read(&*self.runner, &request.uri, &self.face.capabilities);
+        Ok(read.await?.into())
     }
 }
 
@@ -310,7 +323,7 @@ fn unknown_tool(name: &str) -> ErrorData {
     )
 }
 
-/// A run with these arguments, checked as the tool checks its own.
+/// A run with these arguments, checked as the tool checks its own. Its answer may be as long as it is.
 pub fn request(
     code: String,
     session: Option<String>,
@@ -332,7 +345,10 @@ pub fn request(
         }
     });
     given.insert("timeout".to_owned(), timeout);
-    Ok(Arguments::parse(given, face)?.into_request(Client::default(), cancel))
+    Ok(RunRequest {
+        text_bytes: WHOLE,
+        ..Arguments::parse(given, face)?.into_request(Client::default(), cancel)
+    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
+use crate::broker::Summary;
 use crate::engine::{Attached, Exit};
 use crate::upstream::{Interact, Nobody};
 
@@ -17,8 +18,10 @@ mod actor;
 mod answer;
 mod capture;
 mod clock;
+mod display;
 mod ending;
 mod execution;
+mod files;
 pub mod launch;
 mod name;
 mod queue;
@@ -28,6 +31,8 @@ mod runs;
 mod servers;
 mod start;
 
+pub use display::{Content, Display, Displays};
+pub use files::{FILE_LIMIT, FileError, OutFile};
 pub use registry::Sessions;
 pub use run::{Attendance, Run};
 pub use runs::KEPT_FOR;
@@ -85,6 +90,8 @@ pub struct RunRequest {
     pub timeout: Duration,
     /// Start the session afresh first.
     pub reset: bool,
+    /// Bytes of text that the answer may have; a last expression that is large beside it comes as a preview.
+    pub text_bytes: u64,
     /// MCP servers that the session may use from now on.
     pub servers: Vec<String>,
     /// Who answers questions of servers.
@@ -137,10 +144,23 @@ pub enum State {
 /// One captured stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
-    /// The bytes kept, at most the limit.
+    /// The first bytes, at most the limit.
     pub bytes: Vec<u8>,
     /// How many more there were.
     pub dropped: u64,
+    /// Line ends among those.
+    pub dropped_lines: u64,
+    /// The last of those, a few KiB at most.
+    pub tail: Vec<u8>,
+    /// How many bytes, of all, the guest does not keep for later calls either.
+    pub lost: u64,
+}
+
+impl Captured {
+    /// Bytes that were written.
+    pub fn total(&self) -> u64 {
+        self.dropped.saturating_add(self.bytes.len() as u64)
+    }
 }
 
 /// An error of the code or of the guest.
@@ -161,12 +181,18 @@ pub struct RunOutcome {
     pub status: Status,
     /// The session it ran in.
     pub session: String,
+    /// Number of the cell in its sandbox; 0 where nothing was run.
+    pub cell: u64,
     /// Standard output.
     pub stdout: Captured,
     /// Standard error.
     pub stderr: Captured,
     /// What went wrong; `None` after success, and where `exit_code` says it all.
     pub error: Option<RunError>,
+    /// Pictures and documents that were shown.
+    pub displays: Displays,
+    /// Files in `/workspace/out` that are new or were changed.
+    pub files: Vec<OutFile>,
     /// `sys.exit` status or the guest's exit code, where there is one.
     pub exit_code: Option<i64>,
     /// `repr` of a bare last expression that is not `None`.
@@ -177,8 +203,8 @@ pub struct RunOutcome {
     pub note: Option<String>,
     /// Servers that the session has loaded.
     pub servers: Vec<String>,
-    /// What became of tool calls, where that is news: `tool calls: 2 done, 1 cancelled (github.search_issues)`.
-    pub calls: Option<String>,
+    /// What became of tool calls.
+    pub calls: Summary,
     /// The limit that applied.
     pub timeout: Duration,
     /// The run's name, where it was left running.

@@ -35,6 +35,8 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// How answers are written.
     pub output_mode: OutputMode,
+    /// About how many tokens the text of an answer may have, where the call does not say.
+    pub output_tokens: u64,
     /// Least severe level that is logged.
     pub log_level: tracing::level_filters::LevelFilter,
     /// `MCP_BRIDGE_ALLOW_SELF_SERVER`: offer a server definition that starts this bridge again.
@@ -50,6 +52,9 @@ pub struct Settings {
     /// What else the environment says: home, search path, XDG folders.
     pub surroundings: Surroundings,
 }
+
+/// The most tokens that a call may ask for: more than all of the largest output.
+pub const MAX_OUTPUT_TOKENS: u64 = 20_000_000;
 
 /// Which container engine, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Default)]

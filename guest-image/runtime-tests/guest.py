@@ -64,6 +64,15 @@ class Outcome:
         elif kind == "execution_done":
             self.done = frame
 
+    @property
+    def displays(self) -> list[tuple[str, bytes]]:
+        """Of what was shown: the type and the content."""
+        found = [frame for frame in self.frames if frame["type"] == "display"]
+        return [
+            (frame["mime"], base64.b64decode(frame["base64"]) if "base64" in frame else frame["data"].encode())
+            for frame in found
+        ]
+
     def dropped(self) -> dict[str, int]:
         found = [frame for frame in self.frames if frame["type"] == "dropped"]
         assert len(found) <= 1
@@ -97,9 +106,10 @@ class Guest:
     def send(self, **frame: object) -> None:
         self.write(json.dumps(frame).encode() + b"\n")
 
-    def execute(self, code: str, output_bytes: int = 1 << 20) -> int:
+    def execute(self, code: str, output_bytes: int = 1 << 20, text_bytes: int = 32_000) -> int:
         self.last += 1
-        self.send(type="execute", id=self.last, cell=self.last, code=code, limits={"output_bytes": output_bytes})
+        limits = {"output_bytes": output_bytes, "text_bytes": text_bytes}
+        self.send(type="execute", id=self.last, cell=self.last, code=code, limits=limits)
         return self.last
 
     def interrupt(self, run: int | None = None) -> None:
@@ -139,13 +149,13 @@ class Guest:
         assert outcome.done["id"] == self.last
         return outcome
 
-    def run(self, code: str, output_bytes: int = 1 << 20) -> Outcome:
-        self.execute(code, output_bytes)
+    def run(self, code: str, output_bytes: int = 1 << 20, text_bytes: int = 32_000) -> Outcome:
+        self.execute(code, output_bytes, text_bytes)
         return self.collect()
 
-    def check(self, code: str, output_bytes: int = 1 << 20) -> Outcome:
+    def check(self, code: str, output_bytes: int = 1 << 20, text_bytes: int = 32_000) -> Outcome:
         """Runs code that must succeed."""
-        outcome = self.run(code, output_bytes)
+        outcome = self.run(code, output_bytes, text_bytes)
         assert outcome.status == "success", outcome.done
         return outcome
 

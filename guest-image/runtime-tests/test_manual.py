@@ -34,7 +34,7 @@ def test_calls_in_the_table_name_real_parameters(shared: Guest) -> None:
     for name, parameters in literal_eval(str(shared.check(code).result)):
         call = manual.HELPERS[name.removesuffix("_sync")][0].removeprefix("await ")
         assert call.startswith(name.removesuffix("_sync") + "("), call
-        told = [part.partition("=")[0].strip() for part in call.partition("(")[2].rstrip(")").split(",") if part.strip() not in ("", "*")]
+        told = [part.partition("=")[0].strip(" *") for part in call.partition("(")[2].rstrip(")").split(",") if part.strip() not in ("", "*")]
         assert told == [name for name in parameters if name in told], (call, parameters)
 
 

@@ -21,6 +21,7 @@
   open_files = 512;
   output_limit = "4m";
   output_mode = "toon";
+  output_tokens = 2000;
   pids = 64;
   runtime = "podman";
   runtime_idle_timeout = 60;

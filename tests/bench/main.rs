@@ -6,10 +6,12 @@
 mod calls;
 mod floor;
 mod measure;
+mod render;
 mod report;
 mod rootfs;
 
 use integration_tests::{EngineUnderTest, Kind};
+use mcp_code_bridge::settings::OutputMode;
 use report::{Report, Target};
 
 fn main() {
@@ -68,6 +70,27 @@ fn main() {
         None,
         Target::Most(0.1),
     );
+
+    for (what, mode, room) in [
+        (
+            "1 MB of output rendered, cut to the budget",
+            OutputMode::Compact,
+            32_000,
+        ),
+        (
+            "1 MB of output rendered whole",
+            OutputMode::Compact,
+            1 << 24,
+        ),
+        (
+            "1 MB of output rendered whole, toon",
+            OutputMode::Toon,
+            1 << 24,
+        ),
+    ] {
+        let time = render::megabyte(mode, room, 50 / scale);
+        report.add(what, "ms", time, None, Target::Most(10.0));
+    }
 
     for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
         let Some(engine) = EngineUnderTest::shared(kind) else {

@@ -71,7 +71,7 @@ for part in lock modules units inputs crates override image format dead; do
   "part_$part" >"$work/said" 2>&1 || { echo "mutations: $part fails on the tree as it is; run the gate first" >&2; tail -n 20 "$work/said" >&2; exit 1; }
 done
 
-mutate "stale lock" lock flake.nix "requires lock file changes|unable to download" 's|nixos-unstable|nixos-26.05|'
+mutate "stale lock" lock flake.nix "requires lock file changes|updating the flake input" 's|nixos-unstable|nixos-26.05|'
 mutate "input hash changed" inputs "$lock.json" "not in the store" '0,/"sha256": "[0-9a-f]/s/("sha256": ")[0-9a-f]{8}/\100000000/'
 mutate "~ in a version" inputs "$lock.json" "not in the store" '0,/_[^_"]+_(amd64|arm64|all)\.deb/s/(_[^_"]+)(_(amd64|arm64|all)\.deb)/\1~1\2/'
 mutate "crate's checksum changed" crates Cargo.lock "not in the store" '0,/^checksum = "[0-9a-f]/s/^(checksum = ")[0-9a-f]{8}/\100000000/'

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import hashlib
 import http.client
 import json
@@ -94,6 +95,50 @@ def child_named(name: str) -> int | None:
     return None
 
 
+DRAWING = """
+import struct, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def png(width, height, pixel):
+    rows = b"".join(b"\\0" + b"".join(bytes(pixel(x, y)) for x in range(width)) for y in range(height))
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    return b"\\x89PNG\\r\\n\\x1a\\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+drawing = png(64, 32, lambda x, y: (4 * x, 8 * y, 128))
+"""
+
+
+async def answers(client: Client, report: Report) -> None:
+    """Long output, a picture, a file."""
+    _, text = await run(client, "for n in range(100_000): print('row', n, 'ERROR' if n == 77_777 else 'ok')")
+    report.check(
+        "a long output is cut to head and tail, and says how to get the rest",
+        len(text) < 40_000 and "row 0 ok" in text and "row 99999 ok" in text and "runtime.last_output.lines(" in text,
+        shorten(text),
+    )
+    _, text = await run(client, "runtime.last_output.grep('ERROR')")
+    report.check("and stays in the sandbox", text == "77777: row 77777 ERROR", text)
+
+    result = await client.call_tool("run_python", {"code": f"{DRAWING}\ndrawing"})
+    images = [block for block in result.content if block.type == "image"]
+    data = base64.b64decode(images[0].data) if images else b""
+    is_drawing = data.startswith(b"\x89PNG\r\n\x1a\n") and data[16:24] == bytes((0, 0, 0, 64, 0, 0, 0, 32))
+    report.check(
+        "a picture made of bytes arrives as an image",
+        len(images) == 1 and images[0].mime_type == "image/png" and is_drawing,
+        result,
+    )
+
+    code = "import csv\nwith open('out/rows & more.csv', 'w') as f: csv.writer(f).writerows([['a', 'b'], [1, 'é']])"
+    result = await client.call_tool("run_python", {"code": code})
+    links = [block for block in result.content if block.type == "resource_link"]
+    report.check("a file is linked", len(links) == 1 and links[0].mime_type == "text/csv", result)
+    if links:
+        contents = (await client.read_resource(links[0].uri)).contents
+        report.check("and can be read", getattr(contents[0], "text", None) == "a,b\r\n1,é\r\n", contents)
+    listed = {str(resource.uri) for resource in (await client.list_resources()).resources}
+    report.check("and is listed", bool(links) and str(links[0].uri) in listed, listed)
+
+
 async def main_job(client: Client, report: Report) -> None:
     tools = (await client.list_tools()).tools
     report.check("one tool is offered, run_python", [tool.name for tool in tools] == ["run_python"], tools)
@@ -135,11 +180,14 @@ async def main_job(client: Client, report: Report) -> None:
     answer, _ = await run(
         client,
         "line = ''.join(chr(33 + n % 90) for n in range(99)) + '\\n'\nimport sys\n_ = sys.stdout.write(line * 50_000)",
+        max_output_tokens=2_000_000,
     )
     expected = ("".join(chr(33 + n % 90) for n in range(99)) + "\n") * 50_000
     found = answer.get("stdout", "")
     same = hashlib.sha256(found.encode()).digest() == hashlib.sha256(expected.encode()).digest()
     report.check("5 MB of output arrive byte for byte", same, f"{len(found)} characters")
+
+    await answers(client, report)
 
     code = (
         "import ctypes, subprocess\nprint('from Python', flush=True)\n"

@@ -1,6 +1,7 @@
 //! The bridge as a client, an engine and an attacker see it. Areas are modules; `each_engine!` makes one test per engine.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod answers;
 mod archive;
 mod asking;
 mod cli;

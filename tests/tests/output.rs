@@ -5,6 +5,9 @@ use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, limit, proce
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+/// Tokens that leave nothing out.
+const WHOLE: u64 = 20_000_000;
+
 /// What the guest prints for a length, made here as well.
 fn pattern(length: usize) -> String {
     (0..length)
@@ -24,9 +27,10 @@ fn arrives_byte_for_byte(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run(PATTERN).succeeded();
     for length in [1, 4096, 65_535, 65_536, 65_537, 1 << 20, 5_000_000] {
-        let answer = bridge.run(&format!(
-            "import sys\n_ = sys.stdout.write(pattern({length}))"
-        ));
+        let answer = bridge.call(&json!({
+            "code": format!("import sys\n_ = sys.stdout.write(pattern({length}))"),
+            "max_output_tokens": WHOLE,
+        }));
         let (found, wanted) = (
             Sha256::digest(answer.succeeded()),
             Sha256::digest(pattern(length)),
@@ -200,23 +204,33 @@ fn what_is_over_the_limit_is_counted(engine: &EngineUnderTest) {
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_OUTPUT_LIMIT", "100k")
         .start();
-    let answer = bridge.run("for _ in range(1000): print('x' * 999)");
-    let kept = answer.stdout().len();
+    let code = "for n in range(1000): print(f'{n:0999}')";
+    let answer = bridge.call(&json!({"code": code, "max_output_tokens": WHOLE}));
+    answer.succeeded();
+    // The limit, and the end of what was over it.
+    let left_out = answer.field("stdoutDropped").as_u64().unwrap();
     assert!(
-        (100_000..=103_000).contains(&kept),
-        "{kept} bytes kept of a limit of 100k"
+        (1_000_000 - 102_400 - 70_000..=1_000_000 - 102_400).contains(&left_out),
+        "{left_out} bytes left out of a limit of 100k"
     );
-    let left_out = 1_000_000 - kept;
     assert!(
-        answer.0.to_string().contains(&left_out.to_string())
-            || answer.text().contains(&group(left_out)),
+        answer
+            .stdout()
+            .contains(&format!("({} bytes) left out", group(left_out))),
         "{left_out} bytes are counted: {}",
         tail(&answer.text())
+    );
+    assert!(answer.stdout().ends_with(&format!("{:0999}\n", 999)));
+    assert_eq!(
+        bridge
+            .run("sum(int(l) for l in runtime.last_output)")
+            .field("result"),
+        &json!((0..1000).sum::<u32>().to_string())
     );
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
 }
 
-fn group(number: usize) -> String {
+fn group(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -242,6 +256,9 @@ fn heavy_output_does_not_fill_the_host(engine: &EngineUnderTest) {
     let code = "import os\nblock = b'x' * 1048575 + b'\\n'\nfor _ in range(1024):\n    view = memoryview(block)\n    while view: view = view[os.write(1, view):]";
     let answer = bridge.call(&json!({"code": code, "timeout": 110}));
     answer.succeeded();
+    assert!(answer.text().len() < 40_000, "{}", tail(&answer.text()));
+    let kept = bridge.run("len(runtime.last_output), runtime.last_output.size");
+    assert_eq!(kept.field("result"), &json!("(1024, 1073741824)"));
     let peak = process::peak_resident_bytes(bridge.pid()).unwrap();
     assert!(
         peak < 64 << 20,
@@ -272,7 +289,7 @@ fn heavy_64_mib_arrive_whole(engine: &EngineUnderTest) {
         .variable("MCP_BRIDGE_OUTPUT_LIMIT", "64m")
         .start();
     let length = 64 << 20;
-    let id = bridge.ask_run(&json!({"code": format!("import sys\n_ = sys.stdout.write('0123456789abcde\\n' * ({length} // 16))"), "timeout": 100}));
+    let id = bridge.ask_run(&json!({"code": format!("import sys\n_ = sys.stdout.write('0123456789abcde\\n' * ({length} // 16))"), "timeout": 100, "max_output_tokens": WHOLE}));
     let answer = bridge.answer(id, limit(120));
     let found = answer.succeeded();
     assert_eq!(found.len(), length);

@@ -296,7 +296,7 @@ async fn a_run_is_answered_counted_cancelled_and_summed_up() {
     let summary = run.end();
     assert_eq!(
         summary.to_string(),
-        "tool calls: 101 done, 3 cancelled (s.long, s.long, s.long), 2 not started"
+        "101 done: s.quick ×100, s.long (failed); 3 cancelled: s.long, s.long, s.long; 2 not started"
     );
     recorded(&file, |_| {
         record(&file)
@@ -307,7 +307,10 @@ async fn a_run_is_answered_counted_cancelled_and_summed_up() {
     })
     .await;
     run.request(200, "call_tool", call("quick", 0));
-    assert_eq!(run.end().to_string(), "tool calls: 101 done");
+    assert_eq!(
+        run.end().to_string(),
+        "101 done: s.quick ×100, s.long (failed)"
+    );
 }
 
 #[tokio::test]

@@ -5,8 +5,10 @@ use std::fmt;
 
 use tokio_util::sync::CancellationToken;
 
-/// Names shown of calls that were cut off.
+/// Names shown of tools, and of calls that were cut off.
 const SHOWN: usize = 5;
+/// Tools that are counted by name.
+const NAMED: usize = 100;
 
 /// The table.
 #[derive(Debug, Default)]
@@ -17,6 +19,7 @@ pub(super) struct Calls {
     /// Tool calls so far, refused ones included.
     pub(super) made: u64,
     done: u64,
+    tools: Vec<Tally>,
     /// No more are taken: the run has ended.
     pub(super) closed: bool,
 }
@@ -70,15 +73,34 @@ impl Calls {
         }
     }
 
-    /// It has its answer.
-    pub(super) fn finish(&mut self, call: u64) {
+    /// It has its answer: that it failed, perhaps.
+    pub(super) fn finish(&mut self, call: u64, failed: bool) {
         let Some(call) = self.pending.remove(&call) else {
             return;
         };
         self.bytes -= call.bytes;
-        if call.tool.is_some() && call.started {
-            self.done += 1;
+        let Some(tool) = call.tool.filter(|_| call.started) else {
+            return;
+        };
+        self.done += 1;
+        let known = self.tools.iter().position(|tally| tally.tool == tool);
+        let at = known.unwrap_or(self.tools.len());
+        if at == self.tools.len() {
+            let tool = if at < NAMED {
+                tool
+            } else {
+                "others".to_owned()
+            };
+            self.tools.push(Tally {
+                tool,
+                done: 0,
+                failed: 0,
+            });
         }
+        let tally = &mut self.tools[at.min(NAMED)];
+        tally.done += 1;
+        tally.failed += u64::from(failed);
+        self.tools.truncate(NAMED + 1);
     }
 
     pub(super) fn cancel(&self, call: u64) {
@@ -93,6 +115,7 @@ impl Calls {
         self.bytes = 0;
         let mut summary = Summary {
             done: self.done,
+            tools: self.tools.clone(),
             ..Summary::default()
         };
         let mut left: Vec<(u64, Call)> = self.pending.drain().collect();
@@ -109,11 +132,24 @@ impl Calls {
     }
 }
 
+/// The calls of one tool that were answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// `github.create_issue`.
+    pub tool: String,
+    /// How many there were.
+    pub done: u64,
+    /// How many of them failed.
+    pub failed: u64,
+}
+
 /// What became of the tool calls of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Answered, one way or the other.
     pub done: u64,
+    /// Those, by tool, in the order of their first answers.
+    pub tools: Vec<Tally>,
     /// Under way when the run ended, by server and tool; their effects are unknown.
     pub cancelled: Vec<String>,
     /// Waiting for their turn; they never reached a server.
@@ -125,14 +161,46 @@ impl Summary {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// How many answers were errors.
+    pub fn failed(&self) -> u64 {
+        self.tools.iter().map(|tally| tally.failed).sum()
+    }
+
+    /// The end of the run was the end of some calls.
+    pub fn is_cut_off(&self) -> bool {
+        !self.cancelled.is_empty() || self.not_started > 0
+    }
+
+    /// `github.create_issue ×2 (1 failed), time.now`
+    fn by_tool(&self) -> String {
+        let mut shown: Vec<String> = Vec::new();
+        for Tally { tool, done, failed } in self.tools.iter().take(SHOWN) {
+            let times = if *done > 1 {
+                format!(" ×{done}")
+            } else {
+                String::new()
+            };
+            let failed = match (failed, done) {
+                (0, _) => String::new(),
+                (failed, done) if failed == done => " (failed)".to_owned(),
+                (failed, _) => format!(" ({failed} failed)"),
+            };
+            shown.push(format!("{tool}{times}{failed}"));
+        }
+        if self.tools.len() > SHOWN {
+            shown.push("...".to_owned());
+        }
+        shown.join(", ")
+    }
 }
 
 impl fmt::Display for Summary {
-    /// `tool calls: 2 done, 1 cancelled (github.search_issues), 4 not started`
+    /// `2 done: github.create_issue ×2; 1 cancelled: github.search_issues; 4 not started`
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         if self.done > 0 {
-            parts.push(format!("{} done", self.done));
+            parts.push(format!("{} done: {}", self.done, self.by_tool()));
         }
         if !self.cancelled.is_empty() {
             let mut shown: Vec<&str> = self
@@ -145,7 +213,7 @@ impl fmt::Display for Summary {
                 shown.push("...");
             }
             parts.push(format!(
-                "{} cancelled ({})",
+                "{} cancelled: {}",
                 self.cancelled.len(),
                 shown.join(", ")
             ));
@@ -156,7 +224,7 @@ impl fmt::Display for Summary {
         if parts.is_empty() {
             parts.push("none".to_owned());
         }
-        write!(formatter, "tool calls: {}", parts.join(", "))
+        formatter.write_str(&parts.join("; "))
     }
 }
 
@@ -175,25 +243,60 @@ mod tests {
             }
         }
         calls.set_started(0);
-        calls.finish(0);
-        calls.finish(0);
+        calls.finish(0, false);
+        calls.finish(0, false);
         calls.set_started(2);
         let summary = calls.close();
         assert_eq!(
             summary.to_string(),
-            "tool calls: 1 done, 1 cancelled (github.t2), 2 not started"
+            "1 done: github.t0; 1 cancelled: github.t2; 2 not started"
         );
         assert!(
             tokens[1..].iter().all(CancellationToken::is_cancelled) && !tokens[0].is_cancelled()
         );
-        assert_eq!(Summary::default().to_string(), "tool calls: none");
+        assert_eq!(Summary::default().to_string(), "none");
         let many = Summary {
             cancelled: vec!["s.t".to_owned(); 7],
             ..Summary::default()
         };
         assert_eq!(
             many.to_string(),
-            "tool calls: 7 cancelled (s.t, s.t, s.t, s.t, s.t, ...)"
+            "7 cancelled: s.t, s.t, s.t, s.t, s.t, ..."
+        );
+    }
+
+    #[test]
+    fn answers_are_counted_by_tool_in_bounded_memory() {
+        let mut calls = Calls::default();
+        let mut number = 0;
+        let mut finish = |calls: &mut Calls, tool: String, failed| {
+            number += 1;
+            calls.add(number, 1, CancellationToken::new());
+            calls.set_tool(number, tool);
+            calls.set_started(number);
+            calls.finish(number, failed);
+        };
+        for (tool, failed) in [
+            ("g.a", false),
+            ("t.now", false),
+            ("g.a", true),
+            ("x.y", true),
+        ] {
+            finish(&mut calls, tool.to_owned(), failed);
+        }
+        for tool in 0..300 {
+            finish(&mut calls, format!("m.t{tool}"), false);
+        }
+        let summary = calls.close();
+        assert_eq!(
+            summary.to_string(),
+            "304 done: g.a ×2 (1 failed), t.now, x.y (failed), m.t0, m.t1, ..."
+        );
+        assert_eq!((summary.failed(), summary.tools.len()), (2, NAMED + 1));
+        assert_eq!(summary.tools[NAMED].tool, "others");
+        assert_eq!(
+            summary.tools.iter().map(|tally| tally.done).sum::<u64>(),
+            304
         );
     }
 }

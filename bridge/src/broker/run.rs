@@ -174,7 +174,7 @@ impl Run {
         let request = match request {
             Ok(request) => request,
             Err(refusal) => {
-                lock(&self.inner.calls).finish(call);
+                lock(&self.inner.calls).finish(call, true);
                 return self.inner.refuse(call, refusal);
             }
         };
@@ -211,7 +211,7 @@ impl Inner {
             turn = Arc::clone(&self.scope.permits).acquire_owned() => turn.ok(),
         };
         let Some(permit) = turn else {
-            lock(&self.calls).finish(call);
+            lock(&self.calls).finish(call, true);
             let refusal = Refusal::new(Kind::Mcp, "the call was cancelled before it began")
                 .because("cancelled");
             return self.refuse(call, refusal);
@@ -240,7 +240,8 @@ impl Inner {
                 redactor.value(&mut refusal.details);
                 refusal
             });
-        lock(&self.calls).finish(call);
+        let failed = result.as_ref().map_or(true, Payload::is_tool_error);
+        lock(&self.calls).finish(call, failed);
         self.send(call, result, Some(permit));
     }
 

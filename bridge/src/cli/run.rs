@@ -1,5 +1,7 @@
 //! `run`: code once, through the same path as the tool. The code's stdout and stderr are this program's, byte for byte.
 
+mod keep;
+
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,8 +16,8 @@ use super::progress::Bars;
 use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
 use crate::render::{Payload, count};
-use crate::server::{Face, Refused, request};
-use crate::session::{Captured, RunOutcome, Status};
+use crate::server::{Face, Refused, WHOLE, request};
+use crate::session::{Captured, RunOutcome, Sessions, Status};
 use crate::settings::Settings;
 
 /// More than any code that can be run; the exact limit is the tool's own.
@@ -46,6 +48,9 @@ pub(super) struct Run {
     /// Time limit, such as 30, 30s or 2m.
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
+    /// Folder for pictures and documents that are shown, and for files left in /workspace/out; new files only.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Print the whole answer as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -77,7 +82,15 @@ impl Run {
             let bars = Arc::new(Bars::on_terminal());
             let outcome = bridge.sessions.run(request, bars.clone()).await;
             bars.finish();
-            let code = self.print(outcome.map_err(Refused::from), &face);
+            let outcome = outcome.map_err(Refused::from);
+            let extras = match &outcome {
+                Ok(outcome) => self.extras(outcome, &bridge.sessions).await,
+                Err(_) => Vec::new(),
+            };
+            let code = self.print(outcome);
+            for line in extras {
+                terminal::say(&line);
+            }
             // The answer is out; tidying up must not keep the reader waiting.
             bridge.close().await;
             received
@@ -86,6 +99,27 @@ impl Run {
                 .map_or(code, ExitCode::from)
         });
         finished.unwrap_or_else(|code| code)
+    }
+
+    /// Saves what is no text where it is wanted; what there is to say of it.
+    async fn extras(&self, outcome: &RunOutcome, sessions: &Sessions) -> Vec<String> {
+        let (displays, files) = (&outcome.displays, &outcome.files);
+        let mut lines = match &self.out {
+            Some(folder) => {
+                let session = (sessions, outcome.session.as_str());
+                keep::save(folder, displays, files, session).await
+            }
+            None if displays.shown.is_empty() && files.is_empty() => Vec::new(),
+            None => vec![format!(
+                "{} shown, {} files in /workspace/out; --out DIR saves them",
+                displays.shown.len(),
+                files.len()
+            )],
+        };
+        if displays.left_out > 0 {
+            lines.push(format!("{} more could not be shown", displays.left_out));
+        }
+        lines
     }
 
     /// The source, from wherever it is.
@@ -123,11 +157,11 @@ impl Run {
             .unwrap_or(text))
     }
 
-    fn print(&self, outcome: Result<RunOutcome, Refused>, face: &Face) -> ExitCode {
+    fn print(&self, outcome: Result<RunOutcome, Refused>) -> ExitCode {
         let code = exit_code(&outcome);
         let printed = match outcome {
-            outcome if self.json => print_json(outcome, self.session.is_some(), face),
-            Ok(outcome) => print_outcome(outcome, face),
+            outcome if self.json => print_json(outcome, self.session.is_some()),
+            Ok(outcome) => print_outcome(outcome),
             Err(refused) => {
                 terminal::say(&refused.to_string());
                 Ok(())
@@ -166,20 +200,16 @@ fn exit_code(outcome: &Result<RunOutcome, Refused>) -> u8 {
     }
 }
 
-fn print_json(
-    outcome: Result<RunOutcome, Refused>,
-    named: bool,
-    face: &Face,
-) -> std::io::Result<()> {
+fn print_json(outcome: Result<RunOutcome, Refused>, named: bool) -> std::io::Result<()> {
     let payload = match outcome {
-        Ok(outcome) => Payload::of_run(outcome, named, face.output_bytes),
+        Ok(outcome) => Payload::of_run(outcome, named, WHOLE),
         Err(refused) => refused.into_payload(),
     };
     terminal::out(format!("{}\n", payload.into_structured()).as_bytes())
 }
 
 /// Streams first and exactly; then, on stderr, what else there is to say.
-fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
+fn print_outcome(outcome: RunOutcome) -> std::io::Result<()> {
     terminal::out(&outcome.stdout.bytes)?;
     terminal::err(&outcome.stderr.bytes)?;
     if let Some(result) = &outcome.result {
@@ -218,7 +248,7 @@ fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
             ..outcome
         },
         false,
-        face.output_bytes,
+        WHOLE,
     );
     if let Some(note) = &payload.note {
         terminal::say(&format!("note: {note}"));
@@ -234,8 +264,8 @@ fn print_outcome(outcome: RunOutcome, face: &Face) -> std::io::Result<()> {
         }
         (None, _) => {}
     }
-    if let Some(calls) = &payload.calls {
-        terminal::say(calls);
+    if let Some(calls) = payload.calls.as_ref().filter(|_| payload.calls_are_news) {
+        terminal::say(&format!("tool calls: {calls}"));
     }
     Ok(())
 }
@@ -251,6 +281,7 @@ mod tests {
             servers: Vec::new(),
             session: None,
             timeout: None,
+            out: None,
             json: false,
         }
     }

@@ -30,12 +30,21 @@ pub enum FromGuest<'a> {
     Ready(Ready),
     /// Bytes that user code wrote.
     Output(StreamKind, Cow<'a, [u8]>),
-    /// Bytes that the guest dropped because they were over the limit.
-    Dropped {
-        /// Of standard output.
-        stdout: u64,
-        /// Of standard error.
-        stderr: u64,
+    /// What the guest dropped of stdout and stderr because it was over the limit.
+    Dropped(Box<[Dropped; 2]>),
+    /// Something to be shown beside the output.
+    Display {
+        /// Its type, as the guest says.
+        mime: Cow<'a, str>,
+        /// Its content.
+        content: Vec<u8>,
+    },
+    /// A piece of a file that was asked for.
+    File {
+        /// Number of the question.
+        call: u64,
+        /// Size of the whole file, and the piece; none where there is no such file.
+        piece: Option<(u64, Vec<u8>)>,
     },
     /// An execution came to its end.
     Done(Box<Done>),
@@ -65,6 +74,19 @@ pub enum FromGuest<'a> {
     },
     /// A type that this bridge does not know; to be ignored.
     Unknown,
+}
+
+/// What was dropped of one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dropped {
+    /// How many bytes.
+    pub bytes: u64,
+    /// Line ends among them.
+    pub lines: u64,
+    /// Bytes of the run's whole stream that the guest does not keep either.
+    pub lost: u64,
+    /// The last bytes; empty where the guest keeps none.
+    pub tail: Vec<u8>,
 }
 
 /// `ready`: the first frame of a guest.
@@ -103,6 +125,21 @@ pub struct Done {
     pub result: Option<String>,
     /// The user's line that was interrupted.
     pub place: Option<String>,
+    /// What lies in `/workspace/out`.
+    pub files: Vec<DoneFile>,
+    /// How many files more.
+    pub more_files: u64,
+}
+
+/// A file in `/workspace/out`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoneFile {
+    /// Below that folder.
+    pub path: String,
+    /// Its bytes.
+    pub size: u64,
+    /// It is new or was changed in this run.
+    pub is_new: bool,
 }
 
 /// How an execution ended.
@@ -143,11 +180,41 @@ struct RawOutput<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawDropped {
+struct RawDisplay<'a> {
+    #[serde(borrow)]
+    mime: Text<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawPiece<'a> {
+    call: u64,
+    #[serde(default)]
+    size: u64,
+    #[serde(borrow)]
+    base64: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawFile<'a> {
+    #[serde(borrow)]
+    path: Text<'a>,
+    size: u64,
+    #[serde(default)]
+    new: bool,
+}
+
+#[derive(Deserialize)]
+struct RawDropped<'a> {
     #[serde(default)]
     stdout: u64,
     #[serde(default)]
     stderr: u64,
+    #[serde(default)]
+    lines: [u64; 2],
+    #[serde(default)]
+    lost: [u64; 2],
+    #[serde(borrow, default)]
+    tails: [Text<'a>; 2],
 }
 
 #[derive(Deserialize)]
@@ -186,6 +253,10 @@ struct RawDone<'a> {
     result: Option<RawResult<'a>>,
     #[serde(borrow, rename = "where")]
     place: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    files: Vec<RawFile<'a>>,
+    #[serde(default)]
+    more_files: u64,
 }
 
 #[derive(Deserialize)]
@@ -209,13 +280,28 @@ impl<'a> FromGuest<'a> {
     pub fn parse(line: &'a [u8]) -> Result<Self, Error> {
         let head: Head<'_> = fields(line)?;
         match head.kind.0.as_ref() {
-            "stdout" => output(StreamKind::Stdout, line),
-            "stderr" => output(StreamKind::Stderr, line),
-            "execution_done" => Ok(Self::Done(Box::new(done(fields(line)?)))),
-            "dropped" => {
-                let RawDropped { stdout, stderr } = fields(line)?;
-                Ok(Self::Dropped { stdout, stderr })
+            "stdout" => Ok(Self::Output(StreamKind::Stdout, content(line)?)),
+            "stderr" => Ok(Self::Output(StreamKind::Stderr, content(line)?)),
+            "display" => {
+                let RawDisplay { mime } = fields(line)?;
+                Ok(Self::Display {
+                    mime: mime.0,
+                    content: content(line)?.into_owned(),
+                })
             }
+            "file" => {
+                let raw: RawPiece<'_> = fields(line)?;
+                let bytes = raw
+                    .base64
+                    .map(|Text(text)| STANDARD.decode(text.as_bytes()));
+                let bytes = bytes.transpose().map_err(Error::Base64)?;
+                Ok(Self::File {
+                    call: raw.call,
+                    piece: bytes.map(|bytes| (raw.size, bytes)),
+                })
+            }
+            "execution_done" => Ok(Self::Done(Box::new(done(fields(line)?)))),
+            "dropped" => dropped(&fields(line)?),
             "rpc_request" => {
                 let raw: RawRequest<'_> = fields(line)?;
                 let params = fields(line).map(|raw: RawParams| raw.params);
@@ -247,17 +333,30 @@ fn fields<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Error> {
     serde_json::from_slice(line).map_err(Error::Malformed)
 }
 
-fn output(kind: StreamKind, line: &[u8]) -> Result<FromGuest<'_>, Error> {
+fn content(line: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     let raw: RawOutput<'_> = fields(line)?;
-    let bytes = match (raw.data, raw.base64) {
-        (Some(Text(Cow::Borrowed(text))), None) => Cow::Borrowed(text.as_bytes()),
-        (Some(Text(Cow::Owned(text))), None) => Cow::Owned(text.into_bytes()),
-        (None, Some(Text(text))) => {
-            Cow::Owned(STANDARD.decode(text.as_bytes()).map_err(Error::Base64)?)
-        }
-        _ => return Err(Error::OutputData),
+    match (raw.data, raw.base64) {
+        (Some(Text(Cow::Borrowed(text))), None) => Ok(Cow::Borrowed(text.as_bytes())),
+        (Some(Text(Cow::Owned(text))), None) => Ok(Cow::Owned(text.into_bytes())),
+        (None, Some(Text(text))) => Ok(Cow::Owned(
+            STANDARD.decode(text.as_bytes()).map_err(Error::Base64)?,
+        )),
+        _ => Err(Error::OutputData),
+    }
+}
+
+fn dropped(raw: &RawDropped<'_>) -> Result<FromGuest<'static>, Error> {
+    let one = |index: usize, bytes| {
+        let tail = STANDARD.decode(raw.tails[index].0.as_bytes());
+        Ok(Dropped {
+            bytes,
+            lines: raw.lines[index],
+            lost: raw.lost[index],
+            tail: tail.map_err(Error::Base64)?,
+        })
     };
-    Ok(FromGuest::Output(kind, bytes))
+    let both = [one(0, raw.stdout)?, one(1, raw.stderr)?];
+    Ok(FromGuest::Dropped(Box::new(both)))
 }
 
 fn done(raw: RawDone<'_>) -> Done {
@@ -272,6 +371,16 @@ fn done(raw: RawDone<'_>) -> Done {
         }),
         result: raw.result.map(|result| result.repr.0.into_owned()),
         place: raw.place.map(|place| place.0.into_owned()),
+        files: raw
+            .files
+            .into_iter()
+            .map(|file| DoneFile {
+                path: file.path.0.into_owned(),
+                size: file.size,
+                is_new: file.new,
+            })
+            .collect(),
+        more_files: raw.more_files,
     }
 }
 
@@ -339,6 +448,18 @@ pub enum ToGuest<'a> {
         #[serde(skip_serializing_if = "<[FailedServer]>::is_empty")]
         failed: &'a [FailedServer],
     },
+    /// Send a piece of a file in `/workspace/out`, also while code runs.
+    #[serde(rename = "read_file")]
+    ReadFile {
+        /// Number of the question; the answer repeats it.
+        call: u64,
+        /// Below that folder.
+        path: &'a str,
+        /// Bytes before the piece.
+        offset: u64,
+        /// Bytes of the piece, at most.
+        bytes: u64,
+    },
     /// Raise `KeyboardInterrupt` in that execution, if it is still running.
     Interrupt {
         /// Number of the execution.
@@ -358,10 +479,12 @@ pub struct FailedServer {
 /// What one execution may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ExecuteLimits {
-    /// Bytes of each stream that are kept.
+    /// Bytes of each stream that are sent to the host.
     pub output_bytes: u64,
     /// Files that a process may have open. The first run's counts, for the life of the guest.
     pub open_files: u32,
+    /// Bytes of text that the answer may have.
+    pub text_bytes: u64,
 }
 
 impl ToGuest<'_> {

@@ -12,37 +12,28 @@ pub(super) fn write(payload: &Payload) -> String {
         let _ = writeln!(text, "note: {}", visible(note));
     }
     if payload.status == "success" {
-        write_stream(
-            &mut text,
-            None,
-            &payload.stdout,
-            payload.dropped.0,
-            payload.output_limit,
-        );
+        write_stream(&mut text, None, &payload.stdout);
         if let Some(result) = &payload.result {
             start_line(&mut text);
             text.push_str(&visible(result));
         }
     } else {
         write_news(&mut text, payload);
-        write_stream(
-            &mut text,
-            Some("stdout:"),
-            &payload.stdout,
-            payload.dropped.0,
-            payload.output_limit,
-        );
+        write_stream(&mut text, Some("stdout:"), &payload.stdout);
     }
-    write_stream(
-        &mut text,
-        Some("stderr:"),
-        &payload.stderr,
-        payload.dropped.1,
-        payload.output_limit,
-    );
-    if let Some(calls) = &payload.calls {
+    write_stream(&mut text, Some("stderr:"), &payload.stderr);
+    if let Some(calls) = payload.calls.as_ref().filter(|_| payload.calls_are_news) {
         start_line(&mut text);
-        text.push_str(&visible(calls));
+        let _ = write!(text, "tool calls: {}", visible(calls));
+    }
+    write_displays(&mut text, payload);
+    if !payload.files.is_empty() {
+        let files = payload.files.iter();
+        let files: Vec<String> = files
+            .map(|file| format!("{} ({})", visible(&file.name), size(file.size)))
+            .collect();
+        start_line(&mut text);
+        let _ = write!(text, "files in out: {}", files.join(", "));
     }
     // Some clients pass text on to an API that refuses empty blocks.
     if text.is_empty() {
@@ -79,8 +70,8 @@ fn needs_label(payload: &Payload) -> bool {
     }
 }
 
-fn write_stream(text: &mut String, heading: Option<&str>, stream: &str, dropped: u64, limit: u64) {
-    if stream.is_empty() && dropped == 0 {
+fn write_stream(text: &mut String, heading: Option<&str>, stream: &str) {
+    if stream.is_empty() {
         return;
     }
     if let Some(heading) = heading {
@@ -89,14 +80,27 @@ fn write_stream(text: &mut String, heading: Option<&str>, stream: &str, dropped:
         text.push('\n');
     }
     text.push_str(&visible(stream));
-    if dropped > 0 {
+}
+
+/// Their kinds; they themselves follow the text.
+fn write_displays(text: &mut String, payload: &Payload) {
+    let mut parts: Vec<String> = payload
+        .displays
+        .iter()
+        .map(|shown| {
+            let bytes = shown.display.content.as_bytes().len() as u64;
+            format!("{} ({})", shown.display.mime, size(bytes))
+        })
+        .collect();
+    if payload.displays_left_out > 0 {
+        parts.push(format!(
+            "{} more that could not be shown",
+            count(payload.displays_left_out)
+        ));
+    }
+    if !parts.is_empty() {
         start_line(text);
-        let _ = write!(
-            text,
-            "... {} bytes more were dropped (limit {} for one run)",
-            count(dropped),
-            size(limit)
-        );
+        let _ = write!(text, "shown: {}", parts.join(", "));
     }
 }
 

@@ -1,13 +1,17 @@
 //! The exact text of every kind of answer, in both modes.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::*;
+use crate::broker::Tally;
+use crate::session::Captured;
 
 fn outcome(status: Status) -> RunOutcome {
     RunOutcome {
         status,
         session: "main".to_owned(),
+        cell: 7,
         stdout: Captured::default(),
         stderr: Captured::default(),
         error: None,
@@ -16,7 +20,9 @@ fn outcome(status: Status) -> RunOutcome {
         state: State::Kept,
         note: None,
         servers: Vec::new(),
-        calls: None,
+        calls: Summary::default(),
+        displays: Displays::default(),
+        files: Vec::new(),
         timeout: Duration::from_secs(30),
         run: None,
         elapsed: Duration::ZERO,
@@ -26,7 +32,7 @@ fn outcome(status: Status) -> RunOutcome {
 fn printed(text: &str) -> Captured {
     Captured {
         bytes: text.as_bytes().to_vec(),
-        dropped: 0,
+        ..Captured::default()
     }
 }
 
@@ -39,7 +45,21 @@ fn failure(kind: &str, message: &str, traceback: &str) -> RunError {
 }
 
 fn payload(outcome: RunOutcome) -> Payload {
-    Payload::of_run(outcome, false, 8 << 20)
+    Payload::of_run(outcome, false, 32_000)
+}
+
+fn calls(tools: &[(&str, u64, u64)], cancelled: &[&str]) -> Summary {
+    let tally = |(tool, done, failed): &(&str, u64, u64)| Tally {
+        tool: (*tool).to_owned(),
+        done: *done,
+        failed: *failed,
+    };
+    Summary {
+        done: tools.iter().map(|(_, done, _)| done).sum(),
+        tools: tools.iter().map(tally).collect(),
+        cancelled: cancelled.iter().map(|tool| (*tool).to_owned()).collect(),
+        not_started: 0,
+    }
 }
 
 /// Both texts and the structured content of one payload.
@@ -190,12 +210,13 @@ fn output_beyond_the_limit() {
     let stdout = Captured {
         bytes: "ab\u{e9}".as_bytes()[..3].to_vec(),
         dropped: 1_234_567,
+        ..Captured::default()
     };
     let run = RunOutcome {
         stdout,
         stderr: Captured {
-            bytes: Vec::new(),
             dropped: 5,
+            ..Captured::default()
         },
         ..outcome(Status::Success)
     };
@@ -215,10 +236,108 @@ fn a_run_that_goes_on() {
 }
 
 #[test]
+fn output_beyond_the_budget() {
+    let mut text = String::new();
+    for line in 0..5000 {
+        let _ = writeln!(text, "line {line}");
+    }
+    let run = RunOutcome {
+        stdout: printed(&text),
+        stderr: printed("careful\n"),
+        ..outcome(Status::Success)
+    };
+    insta::assert_snapshot!(all(&Payload::of_run(run.clone(), false, 300)));
+    let lost = RunOutcome {
+        state: State::Lost,
+        error: Some(failure("memory_limit", "killed", "")),
+        ..run.clone()
+    };
+    let text = Payload::of_run(lost, false, 300).text(OutputMode::Compact);
+    assert!(
+        text.contains(" bytes) left out ...\n") && !text.contains("last_output"),
+        "{text}"
+    );
+    assert_eq!(Payload::of_run(run, false, 1 << 20).left_out, (0, 0));
+}
+
+#[test]
+fn a_long_stderr_and_a_long_traceback_leave_room_for_the_output() {
+    let run = RunOutcome {
+        stdout: printed(&"out\n".repeat(10)),
+        stderr: printed(&"err\n".repeat(10_000)),
+        error: Some(failure("E", "m", &"frame\n".repeat(10_000))),
+        ..outcome(Status::Error)
+    };
+    let payload = Payload::of_run(run, false, 4000);
+    assert_eq!(payload.stdout, "out\n".repeat(10));
+    assert_eq!(payload.left_out.0, 0);
+    assert!(payload.left_out.1 > 35_000 && payload.stderr.len() < 4200);
+    assert!(payload.stderr.contains("runtime.last_output.stderr.lines("));
+    assert!(payload.error.expect("an error").len() < 2200);
+}
+
+fn displayed() -> Displays {
+    let mut displays = Displays::default();
+    displays.push("image/png", b"\x89PNG\r\n\x1a\nrest".to_vec());
+    displays.push("image/svg+xml", b"<svg/>".to_vec());
+    displays.push("image/png", b"no picture".to_vec());
+    displays.push("text/html", vec![b'x'; 9000]);
+    displays
+}
+
+#[test]
+fn pictures_documents_and_files() {
+    let file = |path: &str, size| OutFile {
+        path: path.to_owned(),
+        size,
+        is_new: true,
+    };
+    let run = RunOutcome {
+        displays: displayed(),
+        files: vec![file("a b/chart.png", 2048), file("\u{1b}.csv", 3)],
+        ..outcome(Status::Success)
+    };
+    insta::assert_snapshot!(all(&payload(run)));
+}
+
+#[test]
+fn calls_are_told_where_they_are_news() {
+    let run = |status, calls| RunOutcome {
+        stdout: printed("1\n"),
+        calls,
+        ..outcome(status)
+    };
+    let text = |run: RunOutcome| payload(run).text(OutputMode::Compact);
+    let fine = calls(&[("github.create_issue", 2, 0), ("time.now", 1, 0)], &[]);
+    assert_eq!(text(run(Status::Success, fine.clone())), "1\n");
+    assert_eq!(
+        payload(run(Status::Success, fine)).into_structured()["toolCalls"],
+        "3 done: github.create_issue ×2, time.now"
+    );
+    let failed = calls(&[("github.create_issue", 2, 1), ("time.now", 1, 0)], &[]);
+    assert_eq!(
+        text(run(Status::Success, failed)),
+        "1\ntool calls: 3 done: github.create_issue ×2 (1 failed), time.now"
+    );
+    let cut_off = RunOutcome {
+        error: Some(failure("timeout", "stopped after 30 s", "")),
+        ..run(
+            Status::Timeout,
+            calls(&[("a.b", 1, 0)], &["github.search_issues"]),
+        )
+    };
+    assert_eq!(
+        text(cut_off),
+        "status: timeout\nstopped after 30 s\nstdout:\n1\ntool calls: 1 done: a.b; 1 cancelled: github.search_issues"
+    );
+    assert!(!text(run(Status::Error, Summary::default())).contains("tool calls"));
+}
+
+#[test]
 fn bytes_and_controls_are_made_visible() {
     let stdout = Captured {
         bytes: b"\x1b[31mred\xff\r\nplain \xf0\x9f\xa6\x80\n".to_vec(),
-        dropped: 0,
+        ..Captured::default()
     };
     let run = RunOutcome {
         stdout,
@@ -229,7 +348,7 @@ fn bytes_and_controls_are_made_visible() {
 
 #[test]
 fn a_named_session_is_mentioned_in_the_structured_content() {
-    let named = Payload::of_run(outcome(Status::Success), true, 8 << 20);
+    let named = Payload::of_run(outcome(Status::Success), true, 32_000);
     assert_eq!(named.into_structured()["session"], "main");
 }
 

@@ -17,8 +17,8 @@ pub(super) fn decode(bytes: Vec<u8>) -> String {
     })
 }
 
-/// Control characters become `\xNN`, so that output cannot move a cursor, ring, or hide what follows. New lines (also
-/// those of Windows) and tabs stay.
+/// Control characters become `\xNN`, marks that turn the direction of text or cannot be seen `\uNNNN`, so that output
+/// cannot move a cursor, ring, or read as something else than it is. New lines (also those of Windows) and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) && !text.contains('\r') {
         return Cow::Borrowed(text);
@@ -30,7 +30,11 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             '\r' if characters.peek() == Some(&'\n') => shown.push('\r'),
             '\r' => shown.push_str("\\r"),
             _ if is_hidden(character) => {
-                let _ = write!(shown, "\\x{:02x}", u32::from(character));
+                let _ = match u32::from(character) {
+                    number @ ..=0xff => write!(shown, "\\x{number:02x}"),
+                    number @ ..=0xffff => write!(shown, "\\u{number:04x}"),
+                    number => write!(shown, "\\U{number:08x}"),
+                };
             }
             _ => shown.push(character),
         }
@@ -38,9 +42,19 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Controls other than tab, new line and carriage return. All are below U+0100, so two digits do.
+/// Controls other than tab, new line and carriage return; marks of direction; separators that some take for line ends; and
+/// the invisible copies of ASCII, in which models read what people do not see.
 fn is_hidden(character: char) -> bool {
-    character.is_control() && !matches!(character, '\t' | '\n' | '\r')
+    match character {
+        '\t' | '\n' | '\r' => false,
+        '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{e0000}'..='\u{e007f}' => true,
+        _ => character.is_control(),
+    }
 }
 
 /// A number with commas: `1,234,567`.
@@ -82,6 +96,12 @@ mod tests {
         assert_eq!(visible("a\n\n b\tc\r\né🦀"), "a\n\n b\tc\r\né🦀");
         assert_eq!(visible("\u{1b}[31mred\u{1b}[0m"), "\\x1b[31mred\\x1b[0m");
         assert_eq!(visible("10%\r20%\r\n"), "10%\\r20%\r\n");
+        assert_eq!(
+            visible("a\u{202e}b\u{2066}\u{200f}"),
+            "a\\u202eb\\u2066\\u200f"
+        );
+        assert_eq!(visible("\u{e0041}\u{2028}"), "\\U000e0041\\u2028");
+        assert_eq!(visible("👩\u{200d}🔬 שלום é"), "👩\u{200d}🔬 שלום é");
         assert_eq!(visible("\u{0}\u{7}\u{7f}\u{9b}"), "\\x00\\x07\\x7f\\x9b");
     }
 

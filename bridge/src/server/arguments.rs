@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Face;
 use crate::session::{Client, RunRequest};
-use crate::settings::closest;
+use crate::settings::{MAX_OUTPUT_TOKENS, closest};
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "code",
     "servers",
     "timeout",
@@ -19,7 +19,11 @@ const NAMES: [&str; 8] = [
     "yield_after",
     "run",
     "cancel",
+    "max_output_tokens",
 ];
+
+/// What a token is taken for: there is no knowing whose tokens they are.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// Leaves room for the escapes of JSON within the 16 MiB that one frame to the guest may have.
 const MAX_CODE_BYTES: usize = 12 << 20;
@@ -46,6 +50,7 @@ pub(super) struct Arguments {
     pub(super) session: Option<String>,
     pub(super) reset: bool,
     pub(super) servers: Vec<String>,
+    pub(super) text_bytes: u64,
 }
 
 impl Arguments {
@@ -55,6 +60,7 @@ impl Arguments {
         let mut take = |name: &str| given.remove(name).filter(|value| !value.is_null());
         let (code, servers, timeout) = (take("code"), take("servers"), take("timeout"));
         let (session, reset) = (take("session"), take("reset"));
+        let tokens = take("max_output_tokens");
         let (yield_after, run, cancel) = (take("yield_after"), take("run"), take("cancel"));
         let run = run_of(run, &mut problems);
         let cancel = flag_of("cancel", cancel, &mut problems);
@@ -77,6 +83,7 @@ impl Arguments {
         let timeout = timeout_of(timeout, face, may_yield, &mut problems);
         let session = session_of(session, &mut problems);
         let reset = flag_of("reset", reset, &mut problems);
+        let tokens = tokens_of(tokens, face, &mut problems);
         problems.extend(
             given
                 .keys()
@@ -94,6 +101,7 @@ impl Arguments {
                 session,
                 reset,
                 servers,
+                text_bytes: tokens.saturating_mul(BYTES_PER_TOKEN),
             })
         } else {
             Err(problems.join("\n"))
@@ -106,6 +114,7 @@ impl Arguments {
             code: self.code,
             timeout: self.timeout,
             reset: self.reset,
+            text_bytes: self.text_bytes,
             servers: self.servers,
             client,
             cancel,
@@ -294,6 +303,22 @@ fn flag_of(name: &str, value: Option<Value>, problems: &mut Vec<String>) -> bool
                 show(&other)
             ));
             false
+        }
+    }
+}
+
+fn tokens_of(value: Option<Value>, face: &Face, problems: &mut Vec<String>) -> u64 {
+    let Some(value) = value else {
+        return face.output_tokens;
+    };
+    match whole_number(&value) {
+        Some(tokens) if (100..=MAX_OUTPUT_TOKENS).contains(&tokens) => tokens,
+        _ => {
+            problems.push(format!(
+                "max_output_tokens is {}; accepted: whole numbers from 100 to {MAX_OUTPUT_TOKENS}",
+                show(&value)
+            ));
+            face.output_tokens
         }
     }
 }

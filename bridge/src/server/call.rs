@@ -50,7 +50,7 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, String> {
         let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)?;
-        let named = arguments.session.is_some();
+        let (named, text_bytes) = (arguments.session.is_some(), arguments.text_bytes);
         let turn = if let Some(id) = arguments.run.clone() {
             self.come_back(&id, &arguments, context).await
         } else {
@@ -71,7 +71,7 @@ impl Server {
         let payload = match turn {
             Ok(Turn::Asks(questions)) => return Ok(questions.into()),
             Ok(Turn::Task(run)) => return Ok(tasks::created(&run).into()),
-            Ok(Turn::Told(outcome)) => Payload::of_run(*outcome, named, self.face.output_bytes),
+            Ok(Turn::Told(outcome)) => Payload::of_run(*outcome, named, text_bytes),
             Err(refused) => refused.into_payload(),
         };
         Ok(self.answer(payload).into())

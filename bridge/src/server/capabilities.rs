@@ -43,12 +43,11 @@ pub(super) fn write(settings: &Settings) -> String {
         .unwrap_or_default();
     let _ = write!(
         text,
-        "\nLimits: {} of memory, {} processes and threads{cpus}, {} open files; {} of stdout and of stderr per call, what \
-         is over is counted and dropped. `timeout`: {} s unless given, at most {}, or {} with `yield_after`; {} s to react to the KeyboardInterrupt.",
+        "\nLimits: {} of memory, {} processes and threads{cpus}, {} open files; long output is answered by its head and \
+         tail (`max_output_tokens`). `timeout`: {} s unless given, at most {}, or {} with `yield_after`; {} s to react to the KeyboardInterrupt.",
         size(limits.memory_bytes),
         limits.pids,
         limits.open_files,
-        size(limits.output_bytes),
         session.timeout.as_secs(),
         session.max_timeout.as_secs(),
         session.max_run.as_secs(),

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Refused, Runner};
-use crate::session::{Error, Progress, Run, RunRequest, Sessions};
+use async_trait::async_trait;
 
+use super::{Refused, Runner};
+use crate::session::{Error, FileError, OutFile, Progress, Run, RunRequest, Sessions};
+
+#[async_trait]
 impl Runner for Sessions {
     fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
         Sessions::start(self, request, progress).map_err(Refused::from)
@@ -12,6 +15,14 @@ impl Runner for Sessions {
 
     fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused> {
         Sessions::find(self, id, session).map_err(Refused::from)
+    }
+
+    fn files(&self) -> Vec<(String, Vec<OutFile>)> {
+        Sessions::files(self)
+    }
+
+    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError> {
+        Sessions::read_file(self, session, path).await
     }
 }
 

@@ -45,7 +45,7 @@ impl Server {
                         run: None,
                         ..outcome
                     };
-                    Some(Payload::of_run(outcome, false, self.face.output_bytes))
+                    Some(Payload::of_run(outcome, false, run.text_bytes()))
                 }
                 Err(refused) => Some(refused.into_payload()),
             };

@@ -13,7 +13,8 @@ use tokio::io::{
 };
 
 use super::*;
-use crate::session::{Captured, RunOutcome, State, Status};
+use crate::broker::Summary;
+use crate::session::{Captured, Displays, RunOutcome, State, Status};
 use crate::upstream::Reply;
 
 /// Answers by what the code says, without Python.
@@ -41,6 +42,7 @@ fn done(request: &RunRequest, status: Status) -> RunOutcome {
             .session
             .clone()
             .unwrap_or_else(|| "default".to_owned()),
+        cell: 1,
         stdout: Captured::default(),
         stderr: Captured::default(),
         error: None,
@@ -49,7 +51,9 @@ fn done(request: &RunRequest, status: Status) -> RunOutcome {
         state: State::Kept,
         note: None,
         servers: request.servers.clone(),
-        calls: None,
+        calls: Summary::default(),
+        displays: Displays::default(),
+        files: Vec::new(),
         timeout: request.timeout,
         run: None,
         elapsed: Duration::ZERO,
@@ -112,6 +116,7 @@ async fn act(
     done(request, Status::Success)
 }
 
+#[async_trait]
 impl Runner for Fake {
     fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
         self.requests
@@ -140,6 +145,24 @@ impl Runner for Fake {
         found
             .cloned()
             .ok_or_else(|| Refused::Invalid(format!("there is no run {id:?}")))
+    }
+
+    fn files(&self) -> Vec<(String, Vec<OutFile>)> {
+        let file = OutFile {
+            path: "a b.csv".to_owned(),
+            size: 3,
+            is_new: false,
+        };
+        vec![("main".to_owned(), vec![file])]
+    }
+
+    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError> {
+        let (session, path) = (session.to_owned(), path.to_owned());
+        match (session.as_str(), path.as_str()) {
+            ("main", "a b.csv") => Ok(b"1,2".to_vec()),
+            ("main", _) => Err(FileError::Missing { session, path }),
+            _ => Err(FileError::Gone { session }),
+        }
     }
 }
 
@@ -266,11 +289,53 @@ async fn no_sandbox_is_an_error_result() {
 #[tokio::test]
 async fn large_output_arrives_whole() {
     let mut raw = Raw::opened().await;
-    let result = raw.call(json!({"code": "long"})).await;
+    let result = raw
+        .call(json!({"code": "long", "max_output_tokens": 2_000_000}))
+        .await;
     assert_eq!(
         result["content"][0]["text"].as_str().expect("text"),
         "é".repeat(3 << 20)
     );
+}
+
+#[tokio::test]
+async fn files_are_listed_and_read_as_resources() {
+    let mut raw = Raw::opened().await;
+    let mut ask = async |method: &str, params: Value| {
+        let request = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        raw.send(&request.to_string()).await;
+        raw.answer().await
+    };
+    let uri = "resource://mcp-code-bridge/session/main/files/a%20b.csv";
+    let list = ask("resources/list", json!({})).await;
+    assert_eq!(
+        list["result"]["resources"][1],
+        json!({"uri": uri, "name": "a b.csv", "mimeType": "text/csv", "size": 3})
+    );
+    let templates = ask("resources/templates/list", json!({})).await;
+    assert_eq!(
+        templates["result"]["resourceTemplates"][0]["uriTemplate"],
+        "resource://mcp-code-bridge/session/{session}/files/{+path}"
+    );
+    let read = ask("resources/read", json!({ "uri": uri })).await;
+    assert_eq!(
+        read["result"]["contents"][0],
+        json!({"uri": uri, "mimeType": "text/csv", "text": "1,2"})
+    );
+    for (uri, told) in [
+        ("resource://mcp-code-bridge/session/main/files/x", "no file"),
+        (
+            "resource://mcp-code-bridge/session/old/files/x",
+            "has no sandbox now",
+        ),
+        ("resource://else/where", "no resource resource://else/where"),
+        ("", "no resource"),
+    ] {
+        let error = ask("resources/read", json!({ "uri": uri })).await["error"].take();
+        assert_eq!(error["code"], -32002, "{error}");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains(told), "{message}");
+    }
 }
 
 #[tokio::test]

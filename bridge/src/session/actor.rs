@@ -207,6 +207,7 @@ impl Actor {
             code: &request.code,
             output_bytes,
             open_files: self.shared.limits.open_files,
+            text_bytes: request.text_bytes,
             grace,
             given: &given,
             run,
@@ -221,8 +222,16 @@ impl Actor {
             None => (Verdict::Dead(Death::Ended), None),
         };
         let calls = execution.end();
+        let cell = self.guest.as_ref().map_or(0, |live| live.cells);
+        let mut files = Vec::new();
         let answer = match (verdict, stopped) {
-            (Verdict::Done(done), _) => Answer::done(*done, stopped, request.timeout, output_bytes),
+            (Verdict::Done(mut done), _) => {
+                files = self
+                    .shared
+                    .shelf
+                    .put(&self.name, std::mem::take(&mut done.files));
+                Answer::done(*done, stopped, request.timeout, output_bytes)
+            }
             (Verdict::Dead(death), _) => {
                 Answer::dead(&self.bury(death).await, stopped, request.timeout)
             }
@@ -235,11 +244,11 @@ impl Actor {
                 Answer::killed(stop, request.timeout, grace)
             }
         };
-        let cut_off = !calls.cancelled.is_empty() || calls.not_started > 0;
-        let are_news = cut_off || (answer.is_bad() && !calls.is_empty());
         let mut outcome = answer.outcome(&self.name, note, request.timeout);
-        outcome.calls = are_news.then(|| calls.to_string());
+        outcome.calls = calls;
         outcome.servers = given.loaded(&self.scope);
+        outcome.cell = cell;
+        outcome.files = files;
         if outcome.status == Status::Cancelled && self.loss.is_none() {
             // Nobody reads this answer: the next one still has to say it.
             self.loss = loss;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::ending::{Ending, duration};
 use super::execution::Stop;
 use super::name::SessionName;
-use super::{Captured, RunError, RunOutcome, State, Status};
+use super::{Captured, Displays, RunError, RunOutcome, State, Status};
+use crate::broker::Summary;
 use crate::guest::{Done, DoneError, DoneStatus};
 
 /// Bytes kept of a class name or a place in the code.
@@ -145,11 +146,6 @@ impl Answer {
         )
     }
 
-    /// Something other than success, for which more is worth saying.
-    pub(super) fn is_bad(&self) -> bool {
-        self.status != Status::Success
-    }
-
     /// The call was withdrawn while it waited.
     pub(super) fn withdrawn() -> Self {
         let message = "cancelled before it began; nothing was run".to_owned();
@@ -199,15 +195,18 @@ impl Answer {
         RunOutcome {
             status: self.status,
             session: session.as_str().to_owned(),
+            cell: 0,
             stdout: Captured::default(),
             stderr: Captured::default(),
+            displays: Displays::default(),
+            files: Vec::new(),
             error: self.error,
             exit_code: self.exit_code,
             result: self.result,
             state: self.state,
             note,
             servers: Vec::new(),
-            calls: None,
+            calls: Summary::default(),
             timeout,
             run: None,
             elapsed: Duration::ZERO,

@@ -1,22 +1,28 @@
 //! What user code wrote, kept up to a limit that holds whatever the guest does.
 
-use super::Captured;
-use crate::guest::StreamKind;
+use super::{Captured, Displays};
+use crate::guest::{Dropped, StreamKind};
 
-/// Both streams of one run.
+/// Bytes kept of the end of a stream that is over its limit.
+const TAIL: usize = 64 << 10;
+
+/// Both streams of one run, and what it shows.
 #[derive(Debug, Default)]
 pub(super) struct Capture {
     /// Standard output.
     pub(super) stdout: Captured,
     /// Standard error.
     pub(super) stderr: Captured,
+    /// Pictures and documents.
+    pub(super) displays: Displays,
 }
 
-/// How far it has been read: bytes kept and bytes dropped of each stream.
+/// How far it has been read: bytes kept, and bytes and lines dropped, of each stream; displays kept and dropped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Position {
-    stdout: (usize, u64),
-    stderr: (usize, u64),
+    stdout: (usize, u64, u64),
+    stderr: (usize, u64, u64),
+    displays: (usize, u64),
 }
 
 impl Capture {
@@ -29,40 +35,63 @@ impl Capture {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let room = limit.saturating_sub(stream.bytes.len()).min(bytes.len());
         stream.bytes.extend_from_slice(&bytes[..room]);
-        let over = (bytes.len() - room) as u64;
-        stream.dropped = stream.dropped.saturating_add(over);
+        if room < bytes.len() {
+            let over = &bytes[room..];
+            let lines = memchr::memchr_iter(b'\n', over).count() as u64;
+            stream.dropped = stream.dropped.saturating_add(over.len() as u64);
+            stream.dropped_lines = stream.dropped_lines.saturating_add(lines);
+        }
     }
 
     /// Where its end is now.
     pub(super) fn position(&self) -> Position {
-        let of = |stream: &Captured| (stream.bytes.len(), stream.dropped);
+        let of = |stream: &Captured| (stream.bytes.len(), stream.dropped, stream.dropped_lines);
         Position {
             stdout: of(&self.stdout),
             stderr: of(&self.stderr),
+            displays: (self.displays.shown.len(), self.displays.left_out),
         }
     }
 
     /// What has come since its end was there.
     pub(super) fn after(&self, position: Position) -> Self {
-        let of = |stream: &Captured, (bytes, dropped): (usize, u64)| Captured {
+        let of = |stream: &Captured, (bytes, dropped, lines): (usize, u64, u64)| Captured {
             bytes: stream.bytes.get(bytes..).unwrap_or_default().to_vec(),
             dropped: stream.dropped.saturating_sub(dropped),
+            dropped_lines: stream.dropped_lines.saturating_sub(lines),
+            tail: stream.tail.clone(),
+            lost: stream.lost,
         };
+        let (shown, left_out) = position.displays;
         Self {
             stdout: of(&self.stdout, position.stdout),
             stderr: of(&self.stderr, position.stderr),
+            displays: self.displays.after(shown, left_out),
         }
     }
 
     /// Bytes that it holds.
     pub(super) fn bytes(&self) -> usize {
-        self.stdout.bytes.len() + self.stderr.bytes.len()
+        let of = |stream: &Captured| stream.bytes.len() + stream.tail.len();
+        of(&self.stdout) + of(&self.stderr) + self.displays.bytes()
     }
 
-    /// Adds what the guest says that it dropped.
-    pub(super) fn drop_more(&mut self, stdout: u64, stderr: u64) {
-        self.stdout.dropped = self.stdout.dropped.saturating_add(stdout);
-        self.stderr.dropped = self.stderr.dropped.saturating_add(stderr);
+    /// Adds what the guest says that it dropped of each stream.
+    pub(super) fn drop_more(&mut self, dropped: [Dropped; 2]) {
+        for (stream, dropped) in [&mut self.stdout, &mut self.stderr]
+            .into_iter()
+            .zip(dropped)
+        {
+            stream.dropped = stream.dropped.saturating_add(dropped.bytes);
+            // It cannot have dropped more lines than bytes, whatever it says.
+            stream.dropped_lines = stream
+                .dropped_lines
+                .saturating_add(dropped.lines.min(dropped.bytes));
+            stream.lost = dropped.lost.min(stream.total());
+            let most = usize::try_from(stream.dropped).unwrap_or(TAIL).min(TAIL);
+            stream.tail = dropped.tail;
+            stream.tail.drain(..stream.tail.len().saturating_sub(most));
+        }
     }
 }
 
@@ -77,12 +106,26 @@ mod tests {
         capture.push(StreamKind::Stdout, b"def", 4);
         capture.push(StreamKind::Stdout, b"ghi", 4);
         capture.push(StreamKind::Stderr, b"xyz", 4);
-        capture.drop_more(u64::MAX, 1);
+        let said = |bytes, tail: &[u8]| Dropped {
+            bytes,
+            lines: 9,
+            lost: u64::MAX,
+            tail: tail.to_vec(),
+        };
+        capture.drop_more([said(u64::MAX, b"tail"), said(1, b"a\nb")]);
         assert_eq!(capture.stdout.bytes, b"abcd");
         assert_eq!(capture.stdout.dropped, u64::MAX);
+        assert_eq!(capture.stdout.tail, b"tail");
         assert_eq!(capture.stderr.bytes, b"xyz");
-        assert_eq!(capture.stderr.dropped, 1);
-        assert_eq!(capture.bytes(), 7);
+        assert_eq!(
+            (capture.stderr.dropped, capture.stderr.dropped_lines),
+            (1, 1)
+        );
+        assert_eq!(
+            (capture.stderr.tail.as_slice(), capture.stderr.lost),
+            (&b"b"[..], 4)
+        );
+        assert_eq!(capture.bytes(), 12);
     }
 
     #[test]
@@ -90,14 +133,20 @@ mod tests {
         let mut capture = Capture::default();
         capture.push(StreamKind::Stdout, b"ab", 3);
         let position = capture.position();
-        capture.push(StreamKind::Stdout, b"cde", 3);
+        capture.push(StreamKind::Stdout, b"c\ne", 3);
         capture.push(StreamKind::Stderr, b"x", 3);
+        capture.displays.push("text/html", b"<p>".to_vec());
         let rest = capture.after(position);
         assert_eq!(
-            (&rest.stdout.bytes[..], rest.stdout.dropped),
-            (&b"c"[..], 2)
+            (
+                &rest.stdout.bytes[..],
+                rest.stdout.dropped,
+                rest.stdout.dropped_lines
+            ),
+            (&b"c"[..], 2, 1)
         );
         assert_eq!(rest.stderr.bytes, b"x");
+        assert_eq!(rest.displays.shown.len(), 1);
         let nothing = capture.after(capture.position());
         assert_eq!((nothing.bytes(), nothing.stdout.dropped), (0, 0));
     }

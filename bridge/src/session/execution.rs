@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::capture::Capture;
 use super::ending::Death;
+use super::files::Question;
 use super::servers::{Given, refusal};
 use super::start::{EXIT_LIMIT, Live};
 use crate::broker::{Response, Run, Summary};
@@ -66,6 +67,8 @@ pub(super) struct Execution<'a> {
     pub(super) output_bytes: u64,
     /// Files that a process may have open.
     pub(super) open_files: u32,
+    /// Bytes of text that the answer may have.
+    pub(super) text_bytes: u64,
     /// Time to react to an interrupt.
     pub(super) grace: Duration,
     /// Its servers.
@@ -108,6 +111,7 @@ impl Execution<'_> {
             limits: ExecuteLimits {
                 output_bytes: self.output_bytes,
                 open_files: self.open_files,
+                text_bytes: self.text_bytes,
             },
             servers: &self.given.cards,
             known: &self.given.known,
@@ -151,6 +155,11 @@ impl Execution<'_> {
                         live.answer(&response);
                     }
                 }
+                Some(question) = live.questions.next(),
+                    if live.link.sender.unsent() < ANSWERS_LIMIT && !unwritable =>
+                {
+                    live.ask(question);
+                }
                 event = live.link.receiver.event() => {
                     let requests = match stopped {
                         None => Requests::Run(&self.run),
@@ -188,15 +197,20 @@ pub(super) async fn watch(live: &mut Live, kept: &mut Capture) -> Death {
     let mut unwritable = false;
     loop {
         let Live {
-            link, idle_from, ..
+            link,
+            idle_from,
+            questions,
+            ..
         } = &mut *live;
-        let heard_enough = link.receiver.received() - *idle_from > IDLE_BUDGET;
+        let heard_enough =
+            link.receiver.received() - *idle_from > IDLE_BUDGET && !questions.is_waiting();
         tokio::select! {
             biased;
             // Refusals of requests.
             result = link.sender.flush(), if link.sender.is_pending() && !unwritable => {
                 unwritable = result.is_err();
             }
+            Some(question) = questions.next(), if !unwritable => live.ask(question),
             event = link.receiver.event(), if !heard_enough => {
                 if let Err(death) = live.hear(event, None, IDLE, kept, IDLE_OUTPUT) {
                     return death;
@@ -225,7 +239,16 @@ impl Live {
         };
         match FromGuest::parse(&line).map_err(Death::Broken)? {
             FromGuest::Output(kind, bytes) => capture.push(kind, &bytes, limit),
-            FromGuest::Dropped { stdout, stderr } => capture.drop_more(stdout, stderr),
+            FromGuest::Dropped(dropped) => capture.drop_more(*dropped),
+            FromGuest::Display { mime, content } => capture.displays.push(&mime, content),
+            FromGuest::File { call, piece } => {
+                if self.questions.answer(call, piece) {
+                    // Read by somebody else's wish: no reason to stop listening.
+                    self.idle_from += line.len() as u64;
+                } else {
+                    self.ignore()?;
+                }
+            }
             FromGuest::Done(done) if Some(done.id) == expected => return Ok(Some(done)),
             FromGuest::Exit {
                 code,
@@ -259,6 +282,13 @@ impl Live {
             FromGuest::Done(_) | FromGuest::Ready(_) | FromGuest::Unknown => self.ignore()?,
         }
         Ok(None)
+    }
+
+    /// Asks for a piece of a file.
+    fn ask(&mut self, question: Question) {
+        let mut path = String::new();
+        let frame = self.questions.ask(&mut path, question);
+        self.link.sender.queue(&frame);
     }
 
     fn ignore(&mut self) -> Result<(), Death> {

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::actor;
 use super::answer::Answer;
 use super::ending::Ending;
+use super::files::{FileError, OutFile, Shelf};
 use super::name::SessionName;
 use super::queue::{Call, QUEUE_LIMIT, Queue, Refused};
 use super::run::{Owed, Run};
@@ -49,6 +50,8 @@ pub(super) struct Shared {
     /// How long runs and sessions live.
     pub(super) settings: SessionSettings,
     runs: Arc<Runs>,
+    /// Files that guests offer.
+    pub(super) shelf: Shelf,
     registry: Mutex<Registry>,
 }
 
@@ -86,6 +89,7 @@ impl Sessions {
                 limits,
                 settings,
                 runs: Arc::default(),
+                shelf: Shelf::default(),
                 registry: Mutex::default(),
             }),
             _close: closing.drop_guard(),
@@ -131,6 +135,20 @@ impl Sessions {
         let _attendance = run.attend();
         run.ended().await;
         run.read()
+    }
+
+    /// Files in `/workspace/out` of each session that has a sandbox, as they were after its last run.
+    pub fn files(&self) -> Vec<(String, Vec<OutFile>)> {
+        self.shared.shelf.list()
+    }
+
+    /// The content of one, as it is now.
+    pub async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError> {
+        let Ok(name) = SessionName::parse(Some(session)) else {
+            let session = session.chars().take(64).collect();
+            return Err(FileError::Gone { session });
+        };
+        self.shared.shelf.read(&name, path).await
     }
 
     /// Kills every guest, all at once, and waits until they are dead, a few seconds at most. Calls that wait or run end

@@ -24,6 +24,7 @@ pub struct Run {
     id: String,
     session: SessionName,
     timeout: Duration,
+    text_bytes: u64,
     asked: Instant,
     asked_at: SystemTime,
     cancel: CancellationToken,
@@ -61,6 +62,7 @@ impl Run {
             }),
             session,
             timeout: request.timeout,
+            text_bytes: request.text_bytes,
             asked: Instant::now(),
             asked_at: SystemTime::now(),
             cancel: request.cancel.clone(),
@@ -84,6 +86,11 @@ impl Run {
     /// Its time limit.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Bytes of text that the call wanted to be answered at most.
+    pub fn text_bytes(&self) -> u64 {
+        self.text_bytes
     }
 
     /// When it was asked for, and when it ended.
@@ -191,6 +198,7 @@ impl Run {
         Ok(RunOutcome {
             stdout: output.stdout,
             stderr: output.stderr,
+            displays: output.displays,
             // Others have been answered already, or will be.
             run: self.is_left_running().then(|| self.id.clone()),
             elapsed: self.asked.elapsed(),

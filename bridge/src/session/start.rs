@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ending::{Death, status};
+use super::files::Questions;
 use super::{Guest, Launch, LaunchError, Progress};
 use crate::guest::{Event, FromGuest, Link, PROTOCOL, Ready};
 
@@ -34,6 +35,8 @@ pub(super) struct Live {
     pub(super) ignored: u32,
     /// Bytes received when the last run ended.
     pub(super) idle_from: u64,
+    /// What is asked of its files.
+    pub(super) questions: Questions,
 }
 
 impl Live {
@@ -161,6 +164,7 @@ async fn start(
             cells: 0,
             ignored: 0,
             idle_from: 0,
+            questions: Questions::default(),
         }),
         Err(error) => {
             guest.kill().await;

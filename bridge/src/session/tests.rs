@@ -93,6 +93,7 @@ fn call(code: &str) -> RunRequest {
         code: code.to_owned(),
         timeout: Duration::from_secs(30),
         reset: false,
+        text_bytes: 32_000,
         servers: Vec::new(),
         client: Client::default(),
         cancel: CancellationToken::new(),

@@ -61,7 +61,9 @@ keys! {
     CONTAINER_USER: "container_user", "MCP_BRIDGE_CONTAINER_USER", "uid or uid:gid, numeric and not 0",
         "65534:65534", "user and group in the container";
     OUTPUT_LIMIT: "output_limit", "MCP_BRIDGE_OUTPUT_LIMIT", "a size from 1k to 64m", "8m",
-        "bytes of stdout, and of stderr, kept of one run; the rest is counted and dropped";
+        "bytes of stdout, and of stderr, that reach the bridge from one run; the sandbox keeps what is over, as far as it can";
+    OUTPUT_TOKENS: "output_tokens", "MCP_BRIDGE_OUTPUT_TOKENS", "a whole number from 100 to 20000000", "8000",
+        "about how many tokens an answer's text may have; longer output is cut to its head and tail, and stays in the sandbox";
     TIMEOUT: "timeout", "MCP_BRIDGE_TIMEOUT",
         "whole seconds from 1 up to the largest timeout, such as 30, 30s or 2m", "30",
         "time limit of a call that names none";

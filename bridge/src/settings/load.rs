@@ -11,7 +11,8 @@ use super::keys::{self, CONFIG_VARIABLE, KEYS, Key};
 use super::parse;
 use super::problem::{Error, Origin, Problem};
 use super::{
-    EngineSettings, ImageSettings, Limits, OutputMode, SessionSettings, Settings, Surroundings,
+    EngineSettings, ImageSettings, Limits, MAX_OUTPUT_TOKENS, OutputMode, SessionSettings,
+    Settings, Surroundings,
 };
 
 /// The environment, taken once.
@@ -165,6 +166,11 @@ impl Reader<'_> {
             output_mode: self
                 .text(keys::OUTPUT_MODE, parse::output_mode)
                 .unwrap_or(OutputMode::Compact),
+            output_tokens: self
+                .text(keys::OUTPUT_TOKENS, |text| {
+                    within(text.parse().ok()?, 100, MAX_OUTPUT_TOKENS)
+                })
+                .unwrap_or(8000),
             log_level: self
                 .text(keys::LOG_LEVEL, parse::log_level)
                 .unwrap_or(tracing::level_filters::LevelFilter::INFO),
@@ -405,6 +411,7 @@ mod tests {
         assert_eq!(settings.engine.machine_idle, Duration::from_secs(300));
         assert_eq!(settings.state_dir, Path::new("/nonexistent/MCPs"));
         assert_eq!(settings.output_mode, OutputMode::Compact);
+        assert_eq!(settings.output_tokens, 8000);
         assert_eq!(
             settings.log_level,
             tracing::level_filters::LevelFilter::INFO
@@ -434,6 +441,7 @@ mod tests {
             ("MCP_BRIDGE_OPEN_FILES", "256"),
             ("MCP_BRIDGE_CONTAINER_USER", "1000:100"),
             ("MCP_BRIDGE_OUTPUT_LIMIT", "1m"),
+            ("MCP_BRIDGE_OUTPUT_TOKENS", "500"),
             ("MCP_BRIDGE_TIMEOUT", "10s"),
             ("MCP_BRIDGE_MAX_TIMEOUT", "2m"),
             ("MCP_BRIDGE_MAX_RUN", "30m"),
@@ -484,6 +492,7 @@ mod tests {
             },
             state_dir: "/nonexistent/state".into(),
             output_mode: OutputMode::Toon,
+            output_tokens: 500,
             log_level: tracing::level_filters::LevelFilter::WARN,
             allow_self_server: true,
             servers_config: Some("/s.json".into()),

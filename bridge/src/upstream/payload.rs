@@ -62,6 +62,19 @@ impl Payload {
         self.get().starts_with('{')
     }
 
+    /// It is a tool's result that says `isError`. What is large is not looked at: errors are not.
+    pub fn is_tool_error(&self) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Flag {
+            #[serde(rename = "isError", default)]
+            is_error: bool,
+        }
+
+        self.get().len() <= LARGE
+            && self.get().contains("\"isError\"")
+            && serde_json::from_str(self.get()).is_ok_and(|flag: Flag| flag.is_error)
+    }
+
     /// Without secrets.
     #[must_use]
     pub fn redacted(self, redactor: &Redactor) -> Self {

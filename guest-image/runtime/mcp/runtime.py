@@ -20,6 +20,7 @@ __all__ = [
     "query_tool_docs_sync",
     "search_tool_docs",
     "search_tool_docs_sync",
+    "show",
 ]
 
 TYPE_CHECKING = False
@@ -32,6 +33,19 @@ if TYPE_CHECKING:
 @documented
 def capability_summary() -> str:
     return text()
+
+
+@documented
+def show(*values: object) -> None:
+    _load("display").show(*values)
+
+
+def __getattr__(name: str) -> "Any":
+    if name == "last_output":
+        return _load("output").last()
+    if name == "outputs":
+        return _load("output").outputs()
+    raise AttributeError(f"module 'mcp.runtime' has no attribute {name!r}", name=name)
 
 
 def _load(name: str) -> "Any":

@@ -96,7 +96,7 @@ fn lone_surrogates_become_replacement_characters() {
 #[test]
 fn unknown_types_may_hold_anything() {
     for line in [
-        r#"{"type":"display","id":[1],"data":{"x":1e400}}"#,
+        r#"{"type":"unheard_of","id":[1],"data":{"x":1e400}}"#,
         r#"{"type":"","data":7}"#,
     ] {
         assert_eq!(parse(line).unwrap(), FromGuest::Unknown);
@@ -114,6 +114,13 @@ fn what_is_no_frame_is_refused() {
         r#""stdout""#,
         r"{}",
         r#"{"type":7}"#,
+        r#"{"type":"display","data":"x"}"#,
+        r#"{"type":"display","mime":"image/png"}"#,
+        r#"{"type":"display","mime":"image/png","base64":"%"}"#,
+        r#"{"type":"file","call":-1}"#,
+        r#"{"type":"file","call":1,"base64":"%"}"#,
+        r#"{"type":"dropped","lines":[1]}"#,
+        r#"{"type":"dropped","tails":["%",""]}"#,
         r#"{"type":null}"#,
         r#"{"type":"stdout"}"#,
         r#"{"type":"stdout","data":7}"#,
@@ -152,6 +159,7 @@ fn frames_to_the_guest_are_one_line_each() {
         limits: ExecuteLimits {
             output_bytes: 9,
             open_files: 64,
+            text_bytes: 8,
         },
         servers: &[],
         known: &["git".to_owned()],
@@ -161,7 +169,7 @@ fn frames_to_the_guest_are_one_line_each() {
     ToGuest::Interrupt { id: 3 }.encode(&mut buffer);
     assert_eq!(
         String::from_utf8(buffer).unwrap(),
-        "{\"type\":\"execute\",\"id\":3,\"cell\":2,\"code\":\"a\\n\\u0000\u{2028}\",\"limits\":{\"output_bytes\":9,\"open_files\":64},\"known\":[\"git\"]}\n\
+        "{\"type\":\"execute\",\"id\":3,\"cell\":2,\"code\":\"a\\n\\u0000\u{2028}\",\"limits\":{\"output_bytes\":9,\"open_files\":64,\"text_bytes\":8},\"known\":[\"git\"]}\n\
          {\"type\":\"interrupt\",\"id\":3}\n"
     );
 }

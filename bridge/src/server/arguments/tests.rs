@@ -12,7 +12,7 @@ fn face() -> Face {
         max_timeout: Duration::from_secs(120),
         max_run: Duration::from_secs(3600),
         output_mode: OutputMode::Compact,
-        output_bytes: 1 << 20,
+        output_tokens: 8000,
         capabilities: "".into(),
     }
 }
@@ -27,7 +27,8 @@ fn the_usual_call() {
     assert_eq!(arguments.timeout, Duration::from_secs(30));
     assert_eq!((arguments.session, arguments.reset), (None, false));
     assert_eq!((arguments.yield_after, arguments.run), (None, None));
-    let all = json!({"code": "1", "servers": ["git", "git"], "timeout": 120, "session": "a.b-c_1", "reset": true});
+    assert_eq!(arguments.text_bytes, 32_000);
+    let all = json!({"code": "1", "servers": ["git", "git"], "timeout": 120, "session": "a.b-c_1", "reset": true, "max_output_tokens": 100});
     let arguments = parse(&all).expect("accepted");
     assert_eq!(arguments.timeout, Duration::from_secs(120));
     assert_eq!(
@@ -35,25 +36,27 @@ fn the_usual_call() {
         (Some("a.b-c_1"), true)
     );
     assert_eq!(arguments.servers, ["git"]);
+    assert_eq!(arguments.text_bytes, 400);
 }
 
 #[test]
 fn null_is_the_same_as_absent() {
-    let nulls = json!({"code": "1", "servers": null, "timeout": null, "session": null, "reset": null, "yield_after": null, "run": null, "cancel": null});
+    let nulls = json!({"code": "1", "servers": null, "timeout": null, "session": null, "reset": null, "yield_after": null, "run": null, "cancel": null, "max_output_tokens": null});
     assert_eq!(parse(&nulls), parse(&json!({"code": "1"})));
 }
 
 #[test]
 fn every_mistake_is_named_in_one_answer() {
-    let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git", 5], "x": 1});
+    let all = json!({"coed": "print(1)", "timeout": 0, "session": "a b", "reset": "yes", "servers": ["git", 5], "x": 1, "max_output_tokens": 99});
     insta::assert_snapshot!(parse(&all).expect_err("accepted"), @r#"
     code is missing: the Python source to run, a string
     servers holds 5; accepted: an array of names
     timeout is 0; accepted: whole seconds from 1 to 120
     session is "a b"; accepted: up to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit
     reset is "yes"; accepted: true or false
+    max_output_tokens is 99; accepted: whole numbers from 100 to 20000000
     no argument "coed" (did you mean code?)
-    no argument "x"; arguments: code, servers, timeout, session, reset, yield_after, run, cancel
+    no argument "x"; arguments: code, servers, timeout, session, reset, yield_after, run, cancel, max_output_tokens
     "#);
 }
 

@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use async_trait::async_trait;
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 
 use crate::server::{Refused, Runner};
-use crate::session::{Progress, Run, RunRequest, Sessions};
+use crate::session::{FileError, OutFile, Progress, Run, RunRequest, Sessions};
 
 /// MCP sessions at once. Each may have as many sessions of Python as the settings allow.
 const LIMIT: usize = 16;
@@ -67,6 +68,7 @@ impl Client {
     }
 }
 
+#[async_trait]
 impl Runner for Client {
     fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
         Runner::start(self.sessions(), request, progress)
@@ -74,6 +76,14 @@ impl Runner for Client {
 
     fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused> {
         Runner::find(self.sessions(), id, session)
+    }
+
+    fn files(&self) -> Vec<(String, Vec<OutFile>)> {
+        Runner::files(self.sessions())
+    }
+
+    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError> {
+        Runner::read_file(self.sessions(), session, path).await
     }
 
     fn open(&self) -> Result<(), Refused> {

@@ -59,7 +59,8 @@ impl Actor {
                 Waited::Finished(result) => {
                     self.starting = None;
                     match (*result).and_then(|live| self.alive(live)) {
-                        Ok(live) => {
+                        Ok(mut live) => {
+                            live.questions = self.shared.shelf.open(&self.name);
                             self.guest = Some(live);
                             self.shared.refill();
                             return Ok(None);

@@ -28,7 +28,7 @@ fn act() -> impl Strategy<Value = Act> {
         (0u64..5, "success|error|interrupted|odd")
             .prop_map(|(id, status)| json!({"type": "execution_done", "id": id, "status": status})),
         Just(ready_frame()),
-        "stdout|stderr|display".prop_map(|kind| json!({"type": kind, "data": "x"})),
+        "stdout|stderr|other".prop_map(|kind| json!({"type": kind, "data": "x"})),
         any::<u64>().prop_map(|count| json!({"type": "dropped", "stdout": count})),
         (0i64..256).prop_map(|code| json!({"type": "exit", "code": code})),
     ];

@@ -76,7 +76,7 @@ async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
     check(b"\n".to_vec(), "a malformed frame").await;
     check(
         br#"{"type":"stdout"}"#.iter().chain(b"\n").copied().collect(),
-        "an output frame without its data",
+        "a frame without its data",
     )
     .await;
     check(
@@ -102,7 +102,7 @@ async fn a_forged_end_ends_its_own_run_only() {
         puppet.done(&first).await;
         puppet.done(&json!(99)).await;
         puppet.say(ready_frame()).await;
-        puppet.say(json!({"type": "display", "id": "x"})).await;
+        puppet.say(json!({"type": "unheard_of", "id": "x"})).await;
         puppet
             .say(json!({"type": "stdout", "data": "second"}))
             .await;

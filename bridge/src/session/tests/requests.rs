@@ -123,7 +123,10 @@ async fn a_server_is_announced_once_and_its_calls_are_answered() {
     assert_eq!(execute["servers"][0]["name"], "toy");
     assert_eq!(execute["known"], json!(["dead"]));
     assert_eq!(answer["payload"]["structuredContent"], json!({"n": 1}));
-    assert_eq!((first.servers, first.calls), (vec!["toy".to_owned()], None));
+    assert_eq!(
+        (first.servers, first.calls.to_string()),
+        (vec!["toy".to_owned()], "1 done: toy.echo".to_owned())
+    );
 
     let second = run(call("echo")).await;
     let [execute, answer] = &printed(&second)[..] else {
@@ -196,13 +199,15 @@ async fn what_became_of_calls_is_told_when_a_run_ends_early() {
         (outcome.status, outcome.state),
         (Status::Timeout, State::Kept)
     );
-    let expected = Some("tool calls: 1 done, 1 cancelled (toy.hang)".to_owned());
-    assert_eq!(outcome.calls, expected);
+    assert_eq!(
+        outcome.calls.to_string(),
+        "1 done: toy.echo; 1 cancelled: toy.hang"
+    );
     // Nobody waits for it, but it may have had effects, if it has begun.
     let outcome = sessions.run(call("leave"), silent()).await.unwrap();
     assert_eq!(outcome.status, Status::Success);
-    let calls = outcome.calls.unwrap();
-    assert!(calls.starts_with("tool calls: 1 done, 1 "), "{calls}");
+    let calls = outcome.calls.to_string();
+    assert!(calls.starts_with("1 done: toy.echo; 1 "), "{calls}");
 }
 
 #[tokio::test(start_paused = true)]

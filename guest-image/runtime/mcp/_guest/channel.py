@@ -11,7 +11,7 @@ import posix
 from mcp._guest.frames import FrameError, decode
 from mcp._guest.relay import EXIT_PROTOCOL
 
-__all__ = ["HANDLED_SIGNALS", "Channel"]
+__all__ = ["HANDLED_SIGNALS", "Channel", "aside"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Channel:
     """Frames to and from the host. Only the worker process itself may use it, not a fork of it."""
 
     def __init__(self, source: int, target: int) -> None:
-        self.source, self.target = _aside(source), _aside(target)
+        self.source, self.target = aside(source), aside(target)
         self.process = posix.getpid()
         self.identities = (_identity(self.source), _identity(self.target))
         self.write_lock = _thread.allocate_lock()
@@ -101,7 +101,7 @@ class Channel:
             raise FrameError(f"longer than {FROM_HOST_LIMIT} bytes")
 
 
-def _aside(descriptor: int) -> int:
+def aside(descriptor: int) -> int:
     """Moves a descriptor out of the way, close-on-exec."""
     for place in PLACES:
         for number in range(place, place + 8):

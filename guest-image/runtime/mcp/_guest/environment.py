@@ -42,10 +42,12 @@ def prepare() -> "dict[str, Any]":
     sys.path.insert(0, "")
     builtins.input = _no_input
     _add_site_builtins()
-    sys.meta_path.insert(0, _ForkByDefault())
+    sys.meta_path.insert(0, _Adapted())
     main = type(sys)("__main__")
     vars(main).update(__builtins__=builtins, mcp=mcp, runtime=mcp.runtime, mcp_servers=table, LOADED_MCP_SERVERS=())
     vars(main).update({name: getattr(mcp.runtime, name) for name in mcp.runtime.__all__})
+    # As notebooks call it.
+    main.display = mcp.runtime.show  # type: ignore[attr-defined]
     sys.modules["__main__"] = main
     return main.__dict__
 
@@ -73,11 +75,24 @@ def _output_errors(error: UnicodeError) -> tuple[str | bytes, int]:
     return bytes(out), error.end
 
 
-class _ForkByDefault:
-    """Finds `multiprocessing.context` and makes fork its default: no other kind of child knows what cells define."""
+def _fork_by_default(context: "Any") -> None:
+    """No other kind of child knows what cells define."""
+    context._default_context = context.DefaultContext(context._concrete_contexts["fork"])
+
+
+def _show_figures(pyplot: "Any") -> None:
+    """`plt.show()` shows the open figures, as it does where there is a display."""
+    pyplot.show = lambda *_arguments, **_options: load("mcp._guest.display").finish()
+
+
+class _Adapted:
+    """Finds modules that need a change here to work as elsewhere, and makes it when they are imported."""
+
+    CHANGES = {"multiprocessing.context": _fork_by_default, "matplotlib.pyplot": _show_figures}
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        if name != "multiprocessing.context":
+        change = self.CHANGES.get(name)
+        if change is None:
             return None
         from importlib.machinery import PathFinder
 
@@ -86,11 +101,11 @@ class _ForkByDefault:
             return spec
         execute = spec.loader.exec_module
 
-        def execute_and_set(module: "Any") -> None:
+        def execute_and_change(module: "Any") -> None:
             execute(module)
-            module._default_context = module.DefaultContext(module._concrete_contexts["fork"])
+            change(module)
 
-        spec.loader.exec_module = execute_and_set  # type: ignore[method-assign]
+        spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
         return spec
 
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 COROUTINE = 0x80
-RESULT_CHARACTERS = 1 << 20
+# Of the text of an answer, what the last expression may have.
+RESULT_PART = 4
+LEAST_RESULT, MOST_RESULT = 200, 1 << 20
+PLAIN = (int, float, bool)
 _OUTCOME: "dict[str, object]" = {
     "type": "execution_done",
     "id": 0,
@@ -41,7 +44,7 @@ class Execution:
         # Context variables, decimal's context among them, last like ordinary variables, with and without `await`.
         self.context = copy_context()
 
-    def run(self, run: int, cell: int, code: str) -> "dict[str, object]":
+    def run(self, run: int, cell: int, code: str, text_bytes: int) -> "dict[str, object]":
         """The frame that tells how it went. Whatever user code raises ends up in it."""
         started = perf_counter()
         filename = f"<cell {cell}>"
@@ -52,9 +55,13 @@ class Execution:
         run_ms = (perf_counter() - started) * 1000
         outcome: dict[str, object] = dict(_OUTCOME, id=run)
         if error is None and value is not None:
-            shown, error = guard(lambda: self._show(value))
-            if error is None:
+            limit = min(max(LEAST_RESULT, text_bytes // RESULT_PART), MOST_RESULT)
+            shown, error = guard(lambda: self._show(value, limit))
+            if error is None and shown is not None:
                 outcome["result"] = {"repr": shown}
+        if not self.interrupts.requested and "matplotlib._pylab_helpers" in sys.modules:
+            _, failure = guard(lambda: load("mcp._guest.display").finish())
+            error = error or failure
         if error is not None:
             self._explain(error, outcome)
         guard(flush_streams)
@@ -75,9 +82,11 @@ class Execution:
             value = self.namespace.pop(RESULT, None)
         return value
 
-    def _show(self, value: object) -> str:
+    def _show(self, value: object, limit: int) -> "str | None":
         builtins._ = value  # type: ignore[attr-defined]
-        return shorten(repr(value), RESULT_CHARACTERS)
+        if type(value) in PLAIN and (type(value) is not int or -(1 << 63) < value < 1 << 63):
+            return repr(value)
+        return load("mcp._guest.display").result(value, limit, self.namespace)  # type: ignore[no-any-return]
 
     def _explain(self, error: BaseException, outcome: "dict[str, object]") -> None:
         outcome["status"] = "error"
@@ -120,13 +129,6 @@ def failed(run: int, error: BaseException) -> "dict[str, object]":
     """The outcome where the runtime itself could not go on, for lack of memory or stack, say."""
     what = {"type": type(error).__name__, "message": "the run could not be brought to an end", "traceback": ""}
     return dict(_OUTCOME, id=run, status="error", error=what)
-
-
-def shorten(text: str, limit: int) -> str:
-    """The beginning and a count of what is missing."""
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}... ({len(text) - limit:,} of {len(text):,} characters left out)"
 
 
 def flush_streams() -> None:

@@ -3,6 +3,8 @@
 import posix
 import time
 
+from mcp._guest.cgroup import limit
+from mcp._guest.record import Record
 from mcp._guest.relay import Relay
 
 __all__ = ["main"]
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 # Docker and podman add these on their own; they tell of the engine, and a program may believe there is a terminal.
 FOREIGN_VARIABLES = (b"HOSTNAME", b"TERM", b"container")
+# There is no display to look for.
+OWN_VARIABLES = {b"MPLBACKEND": b"agg"}
 
 
 def main() -> "NoReturn":
@@ -22,20 +26,31 @@ def main() -> "NoReturn":
     for name in FOREIGN_VARIABLES:
         if posix.environ.pop(name, None) is not None:
             posix.unsetenv(name)
+    for name, value in OWN_VARIABLES.items():
+        posix.environ[name] = value
+        posix.putenv(name, value)
     stdout, worker_stdout = posix.pipe()
     stderr, worker_stderr = posix.pipe()
     frames, worker_frames = posix.pipe()
+    record = _record()
     worker = posix.fork()
     if worker == 0:
         for descriptor in (stdout, stderr, frames):
             posix.close(descriptor)
         from mcp._guest.start import start_worker
 
-        start_worker(worker_stdout, worker_stderr, worker_frames, began)
+        start_worker(worker_stdout, worker_stderr, worker_frames, record.descriptor if record else None, began)
     for descriptor in (worker_stdout, worker_stderr, worker_frames):
         posix.close(descriptor)
     try:
         posix.setpgid(worker, worker)
     except OSError:
         pass  # dead already; the worker does the same itself, whoever comes first
-    Relay(worker, stdout, stderr, frames).run()
+    Relay(worker, stdout, stderr, frames, record).run()
+
+
+def _record() -> Record | None:
+    try:
+        return Record(limit("memory.max", "memory/memory.limit_in_bytes"))
+    except OSError:
+        return None  # no memory files here: runs go on without `last_output`

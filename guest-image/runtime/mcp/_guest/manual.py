@@ -32,6 +32,7 @@ HELPERS = {
         "Calls a tool by its names; no argument checks.",
         True,
     ),
+    "show": ("show(*values)", "Pictures (bytes, paths, figures), tables, SVG, HTML, Markdown.", True),
     "capability_summary": ("capability_summary()", "The manual of this sandbox as text.", False),
 }
 # Public names without a row: classes, which document themselves.
@@ -46,7 +47,10 @@ Python in a sandbox: no network, no shell, no packages but the standard library,
 - Variables, imports and files stay until the session is reset or lost; `session` names a separate one. `await` works \
 at top level.
 - Print what you want to see; a bare last expression is shown too (not with `;`). Nobody can answer input().
-- Files: /workspace (128 MB, working directory), /tmp, /projects (64 MB each); no programs run from there.
+- Files: /workspace (128 MB, working directory), /tmp, /projects (64 MB each); no programs run from there. \
+Files in /workspace/out are handed to the user.
+- All that the last run printed: `runtime.last_output[60:120]`, `.grep("error")`, `.tail(50)`, `.text`, `.stderr`; of \
+cell 7: `runtime.outputs[7]`.
 - At its time limit a run gets a KeyboardInterrupt; code that reacts to it keeps the session. `yield_after=10` answers \
 after 10 s and lets it run on; then `run="<its id>"` instead of code waits and reads on, `cancel=true` with it ends \
 it; `run="last"` finds the latest result again.

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 MODULES = (
     "mcp._guest.servers", "_asyncio", "os", "linecache", "mcp._guest.tracebacks", "enum", "re", "collections",
     "functools", "signal", "contextlib", "types", "ast", "tokenize", "inspect", "traceback", "json", "typing",
-    "mcp._guest.docs", "mcp._guest.results", "dataclasses", "warnings", "threading", "weakref", "selectors",
-    "subprocess", "socket", "ssl", "logging", "concurrent.futures", "asyncio.events", "asyncio.base_events", "asyncio",
-    "datetime", "pathlib", "random", "math",
+    "mcp._guest.docs", "mcp._guest.results", "mcp._guest.display", "dataclasses", "warnings", "threading", "weakref",
+    "selectors", "subprocess", "socket", "ssl", "logging", "concurrent.futures", "asyncio.events",
+    "asyncio.base_events", "asyncio", "datetime", "pathlib", "random", "math",
 )  # fmt: skip
 
 

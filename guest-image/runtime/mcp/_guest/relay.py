@@ -9,6 +9,7 @@ import select
 import time
 
 from mcp._guest.cgroup import oom_kills
+from mcp._guest.record import Record
 from mcp._guest.streams import FRAME_BYTES, Stream
 
 __all__ = ["EXIT_PROTOCOL", "FRAME_LIMIT", "Relay"]
@@ -33,12 +34,15 @@ GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 class Relay:
     """Owns the worker's life and the way to the host."""
 
-    def __init__(self, worker: int, stdout: int, stderr: int, frames: int) -> None:
+    def __init__(self, worker: int, stdout: int, stderr: int, frames: int, record: Record | None) -> None:
         self.worker = worker
+        self.record = record
+        self.cell = 0
         self.status: int | None = None
         self.terminated = False
         self.oom_kills = oom_kills()
-        self.streams = (Stream("stdout", stdout), Stream("stderr", stderr))
+        out, err = record.rings if record is not None else (None, None)
+        self.streams = (Stream("stdout", stdout, out), Stream("stderr", stderr, err))
         self.open = {stream.descriptor: stream for stream in self.streams}
         self.frames = frames
         self.partial = bytearray()
@@ -179,25 +183,39 @@ class Relay:
                 self.pending += b"\n"
             elif line == b"!end":
                 self._tell_dropped()
+                self._end_run()
             else:
                 self._begin(line)
 
     def _begin(self, line: bytearray) -> None:
-        """`!begin BYTES`: a run begins, with its budget. User code may forge it; the host has limits of its own."""
+        """`!begin BYTES CELL`: a run begins, its budget, its number. User code may forge it; the host has limits."""
         # A child that was killed for memory in an earlier run says nothing of how the worker ends in this one.
         self.oom_kills = oom_kills()
-        budget = line[7:]
+        budget, _, cell = line[7:].partition(b" ")
         if budget.isdigit() and len(budget) < 16:
             for stream in self.streams:
                 stream.begin(int(budget))
+            self.cell = int(cell) if cell.isdigit() and len(cell) < 16 else 0
 
     def _tell_dropped(self) -> None:
-        counts = {stream.name: stream.dropped for stream in self.streams}
-        if any(counts.values()):
-            text = ",".join(f'"{name}":{count}' for name, count in counts.items())
-            self.pending += f'{{"type":"dropped",{text}}}\n'.encode()
-        for stream in self.streams:
-            stream.dropped = 0
+        out, err = self.streams
+        if out.dropped or err.dropped or out.lost or err.lost:
+            from binascii import b2a_base64
+
+            tails = [b2a_base64(stream.tail(), newline=False).decode() for stream in self.streams]
+            self.pending += (
+                f'{{"type":"dropped","stdout":{out.dropped},"stderr":{err.dropped},'
+                f'"lines":[{out.dropped_lines},{err.dropped_lines}],"lost":[{out.lost},{err.lost}],'
+                f'"tails":["{tails[0]}","{tails[1]}"]}}\n'
+            ).encode()
+
+    def _end_run(self) -> None:
+        out, err = (stream.end_run() for stream in self.streams)
+        if self.record is not None:
+            try:
+                self.record.end_run(self.cell, (out, err))
+            except OSError:
+                self.record = None
 
     def _woken(self) -> None:
         if _signal.SIGTERM in posix.read(self.wake, 512):

@@ -103,6 +103,12 @@ class Calls:
             self._undisturbed(self._drop, call)
             raise
 
+    def tell(self, line: bytes) -> None:
+        """Sends a frame that has no answer."""
+        if posix.getpid() != self.process:
+            raise MCPError(NOT_HERE)
+        self._undisturbed(self.channel.send, line)
+
     def take(self, frame: "dict[str, object]") -> None:
         """A response, in the reader thread, which must not write: the host may be waiting for it to read."""
         number = frame.get("call")
@@ -172,7 +178,7 @@ class Calls:
                 self.channel.send(encode({"type": "rpc_cancel", "call": call.number}))
             self._pump()
 
-    def _undisturbed(self, act: "Callable[[Call], None]", call: Call) -> None:
+    def _undisturbed(self, act: "Callable[[Any], None]", call: "Call | bytes") -> None:
         """In the main thread without its signal handlers: an exception of theirs would leave half a frame behind."""
         if posix.getpid() != self.process:
             return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def start_worker(stdout: int, stderr: int, frames: int, began: float) -> "NoReturn":
+def start_worker(stdout: int, stderr: int, frames: int, record: int | None, began: float) -> "NoReturn":
     """Takes over the process; ends it with the host."""
     posix.setpgid(0, 0)
     channel = Channel(posix.dup(0), frames)
@@ -26,7 +26,7 @@ def start_worker(stdout: int, stderr: int, frames: int, began: float) -> "NoRetu
     # While the host reads that, the rest is loaded; what the host sends meanwhile waits in the pipe.
     from mcp._guest.worker import Worker
 
-    Worker(channel).run()
+    Worker(channel, record).run()
 
 
 def _offer_to_the_oom_killer() -> None:

@@ -2,21 +2,31 @@
 
 from _json import encode_basestring
 
+from mcp._guest.record import Ring
+
 __all__ = ["FLUSH_BYTES", "FRAME_BYTES", "Stream", "incomplete_tail"]
 
 FLUSH_BYTES = 8192
 FRAME_BYTES = 65536
 DEFAULT_BUDGET = 1 << 20
+# Of what is over the budget, the end that the host is shown.
+TAIL_BYTES = 32 << 10
 
 
 class Stream:
-    """One of stdout and stderr. At most `FRAME_BYTES` wait in it."""
+    """One of stdout and stderr. At most `FRAME_BYTES` wait in it; `ring` keeps the end of all."""
 
-    __slots__ = ("budget", "chunks", "descriptor", "dropped", "name", "size")
+    __slots__ = (
+        "budget", "chunks", "descriptor", "dropped", "dropped_lines", "lines", "name", "ring", "size", "start", "total"
+    )  # fmt: skip
 
-    def __init__(self, name: str, descriptor: int) -> None:
+    def __init__(self, name: str, descriptor: int, ring: Ring | None = None) -> None:
         self.name = name
         self.descriptor = descriptor
+        self.ring = ring
+        # Bytes since the beginning of all, and where the output of this run begins.
+        self.total = self.start = 0
+        self.lines = self.dropped_lines = 0
         self.chunks: list[bytes] = []
         self.size = 0
         self.budget = DEFAULT_BUDGET
@@ -28,10 +38,12 @@ class Stream:
 
     def feed(self, data: bytes) -> bytes:
         """Takes bytes from the pipe and returns a frame when there is enough for one."""
+        self._keep(data)
         if len(data) > self.budget:
             kept = data[: self.budget]
             kept = kept[: len(kept) - incomplete_tail(kept)]
             self.dropped += len(data) - len(kept)
+            self.dropped_lines += data.count(b"\n", len(kept))
             self.budget = 0
             if not kept:
                 return b""
@@ -46,6 +58,38 @@ class Stream:
         if self.size >= FLUSH_BYTES and not frame:
             frame = self.take(final=False)
         return frame
+
+    def _keep(self, data: bytes) -> None:
+        self.total += len(data)
+        self.lines += data.count(b"\n")
+        if self.ring is not None:
+            try:
+                self.ring.write(data)
+            except OSError:
+                self.ring = None  # no memory left: output counts more than its copy
+
+    def end_run(self) -> tuple[int, int]:
+        """The run is over: where its output began, and its line ends. What comes now belongs to the next one."""
+        ended = self.start, self.lines
+        self.start, self.lines = self.total, 0
+        self.dropped = self.dropped_lines = 0
+        return ended
+
+    @property
+    def lost(self) -> int:
+        """Bytes of this run that the ring does not have any more."""
+        kept = self.ring.capacity if self.ring is not None else 0
+        return max(0, self.total - self.start - kept)
+
+    def tail(self) -> bytes:
+        """The end of what was dropped."""
+        size = min(self.dropped, TAIL_BYTES)
+        if self.ring is None or not size:
+            return b""
+        try:
+            return self.ring.read(self.total - size, self.total)
+        except OSError:
+            return b""
 
     def take(self, *, final: bool) -> bytes:
         """The waiting bytes as a frame. Unless `final`, the beginning of a character waits for its end."""

@@ -6,14 +6,16 @@ import _signal
 import posix
 import sys
 
-from mcp._guest import environment
-from mcp._guest.channel import HANDLED_SIGNALS, Channel
+from mcp._guest import environment, files, output
+from mcp._guest.allowance import allowance
+from mcp._guest.channel import HANDLED_SIGNALS, Channel, aside
 from mcp._guest.execution import Execution, failed, flush_streams
 from mcp._guest.frames import FrameError, encode
 from mcp._guest.interrupts import Interrupts
 from mcp._guest.limits import confine
 from mcp._guest.loading import load
 from mcp._guest.preload import Preload
+from mcp._guest.record import Index
 from mcp._guest.rpc import Calls, holder
 
 __all__ = ["Worker"]
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 DEFAULT_OUTPUT_BYTES = 1 << 20
+DEFAULT_TEXT_BYTES = 32_000
 # Preloading begins only when no code comes at once after the start.
 CALM_SECONDS = 0.02
 # Number, cell and code, and the frame that they came in.
@@ -32,8 +35,12 @@ Request = tuple[int, int, str, dict[str, object]]
 class Worker:
     """Ties the channel, the interrupts and the execution together."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, record: int | None) -> None:
+        """`record`: the descriptor of what init keeps of the output."""
         self.channel = channel
+        if record is not None:
+            output.holder.index = Index(aside(record))
+            posix.register_at_fork(after_in_child=output.holder.forget)
         self.interrupts = Interrupts()
         self.interrupts.install()
         self.calls = holder.current = Calls(channel)
@@ -78,11 +85,11 @@ class Worker:
                 raise InterruptedError
             self.begun = request
             self.interrupts.accept(run)
-            self._limit(frame.get("limits"))
+            self._limit(frame.get("limits"), run, cell)
             if not frame.keys().isdisjoint(("servers", "known", "failed")):
                 load("mcp._guest.servers").install(self.execution.namespace, frame)
             self.calls.begin(run)
-            outcome = self.execution.run(run, cell, code)
+            outcome = self.execution.run(run, cell, code, allowance.text_bytes)
         except BaseException as error:
             outcome = failed(run, error)
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
@@ -91,17 +98,18 @@ class Worker:
                 _end_child(outcome)
             self.interrupts.finish()
             self.calls.finish()
+            outcome.update(files.folder.look())
             self._answer(run, outcome)
             self.requests.popleft()
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
-    def _limit(self, limits: object) -> None:
+    def _limit(self, limits: object, run: int, cell: int) -> None:
         limits = limits if isinstance(limits, dict) else {}
-        output_bytes, open_files = limits.get("output_bytes"), limits.get("open_files")
-        if not isinstance(output_bytes, int) or output_bytes < 0:
-            output_bytes = DEFAULT_OUTPUT_BYTES
-        self.channel.send(b"!begin %d\n" % output_bytes)
+        open_files = limits.get("open_files")
+        self.channel.send(b"!begin %d %d\n" % (_size(limits.get("output_bytes"), DEFAULT_OUTPUT_BYTES), cell))
+        output.holder.cell = cell
+        allowance.begin(run, cell, _size(limits.get("text_bytes"), DEFAULT_TEXT_BYTES))
         # Once, before any code: what code sets for itself below that stays.
         if isinstance(open_files, int) and not self.confined:
             confine(open_files)
@@ -122,6 +130,8 @@ class Worker:
         """In the reader thread. Types that are not known are left to later versions."""
         if frame["type"] == "rpc_response":
             self.calls.take(frame)
+        elif frame["type"] == "read_file":
+            self.channel.send(encode(files.folder.answer(frame)))
         elif frame["type"] == "interrupt":
             self.interrupts.request(frame.get("id"))
         elif frame["type"] == "execute":
@@ -132,6 +142,10 @@ class Worker:
             self.interrupts.accept(run)
             self.requests.append((run, cell, code, frame))
             self.wake.put(None)
+
+
+def _size(number: object, usual: int) -> int:
+    return number if isinstance(number, int) and number >= 0 else usual
 
 
 def _end_child(outcome: dict[str, object]) -> "NoReturn":

@@ -1,0 +1,52 @@
+//! Rendering: a megabyte of output to text and structured content, whole and cut, in both modes.
+
+use std::time::{Duration, Instant};
+
+use mcp_code_bridge::broker::Summary;
+use mcp_code_bridge::render::Payload;
+use mcp_code_bridge::session::{Captured, Displays, RunOutcome, State, Status};
+use mcp_code_bridge::settings::OutputMode;
+
+/// The median in milliseconds of `rounds`; `text_bytes` is the room.
+pub(crate) fn megabyte(mode: OutputMode, text_bytes: u64, rounds: usize) -> f64 {
+    let line =
+        "a line of output, é and \u{1b}[31mcolours\u{1b}[0m included, as programs print them\n";
+    let bytes = line.repeat(1_000_000 / line.len()).into_bytes();
+    let mut times: Vec<Duration> = (0..rounds)
+        .map(|_| {
+            let outcome = outcome(bytes.clone());
+            let begun = Instant::now();
+            let payload = Payload::of_run(outcome, false, text_bytes);
+            let text = payload.text(mode);
+            let structured = payload.into_structured();
+            let took = begun.elapsed();
+            assert!(!text.is_empty() && structured.is_object());
+            took
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2].as_secs_f64() * 1e3
+}
+
+fn outcome(stdout: Vec<u8>) -> RunOutcome {
+    RunOutcome {
+        status: Status::Success,
+        session: "default".to_owned(),
+        cell: 1,
+        stdout: Captured {
+            bytes: stdout,
+            ..Captured::default()
+        },
+        stderr: Captured::default(),
+        error: None,
+        displays: Displays::default(),
+        files: Vec::new(),
+        exit_code: None,
+        result: None,
+        state: State::Kept,
+        note: None,
+        servers: Vec::new(),
+        calls: Summary::default(),
+        timeout: Duration::from_secs(30),
+    }
+}
