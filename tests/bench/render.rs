@@ -48,5 +48,7 @@ fn outcome(stdout: Vec<u8>) -> RunOutcome {
         servers: Vec::new(),
         calls: Summary::default(),
         timeout: Duration::from_secs(30),
+        run: None,
+        elapsed: Duration::ZERO,
     }
 }
