@@ -97,7 +97,7 @@ pub async fn examine(settings: &Settings, finder: &Finder, images: &Images) -> V
             checks.extend(host.examine(None));
         }
     }
-    checks.push(state::examine(&settings.state_dir));
+    checks.push(state::examine(settings));
     checks
 }
 

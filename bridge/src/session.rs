@@ -21,6 +21,7 @@ mod display;
 mod ending;
 mod execution;
 mod files;
+mod kept;
 pub mod launch;
 mod name;
 mod queue;

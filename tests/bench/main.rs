@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
 
 mod floor;
+mod kept;
 mod measure;
 mod render;
 mod report;
@@ -73,6 +74,21 @@ fn main() {
         let time = render::megabyte(mode, room, 50 / scale);
         report.add(what, "ms", time, None, Target::Most(10.0));
     }
+    let (ours, raw) = kept::writes(400 / scale);
+    report.add(
+        "a memory saved, a file written and synced beside it",
+        "ms",
+        ours,
+        Some(raw),
+        Target::Over(3.0),
+    );
+    report.add(
+        "1,000 memories listed, unread before",
+        "ms",
+        kept::listing(30 / scale),
+        None,
+        Target::Most(20.0),
+    );
 
     for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
         let Some(engine) = EngineUnderTest::shared(kind) else {
@@ -143,6 +159,22 @@ fn engine_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
         warm.p99,
         Some(guest.echo.p99),
         Target::Most(4.0),
+    );
+
+    let starts = kept::starts(engine, 11 / scale + 1);
+    report.add(
+        &name("first call with 1,000 memories and 100 tools, with none"),
+        "ms",
+        starts.much,
+        Some(starts.nothing),
+        Target::Over(15.0),
+    );
+    report.add(
+        &name("the same on the spare guest"),
+        "ms",
+        starts.spare_much,
+        Some(starts.spare_nothing),
+        Target::Over(15.0),
     );
 
     let gigabytes = if scale > 1 { 1 } else { 10 };

@@ -46,7 +46,7 @@ fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-fn median(values: Vec<Duration>) -> f64 {
+pub(crate) fn median(values: Vec<Duration>) -> f64 {
     Series::of(values).p50
 }
 

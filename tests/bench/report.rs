@@ -15,6 +15,8 @@ pub(crate) enum Target {
     Less(f64),
     /// At most so many times the floor.
     Times(f64),
+    /// At most so much over the floor.
+    Over(f64),
 }
 
 struct Row {
@@ -40,6 +42,7 @@ impl Row {
             Target::Most(most) => Some(self.value <= most),
             Target::Less(limit) => Some(self.value < limit),
             Target::Times(times) => self.ratio().map(|ratio| ratio <= times),
+            Target::Over(over) => self.floor.map(|floor| self.value - floor <= over),
         }
     }
 
@@ -49,6 +52,7 @@ impl Row {
             Target::Most(most) => format!("<= {most} {}", self.unit),
             Target::Less(limit) => format!("< {limit} {}", self.unit),
             Target::Times(times) => format!("<= {times} x"),
+            Target::Over(over) => format!("<= +{over} {}", self.unit),
         }
     }
 }

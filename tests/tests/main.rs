@@ -12,5 +12,6 @@ mod real_servers;
 mod sandbox;
 mod servers;
 mod session;
+mod state;
 mod surface;
 mod world;

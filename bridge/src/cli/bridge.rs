@@ -35,6 +35,7 @@ impl Bridge {
             Arc::new(Watcher::new(places)),
             Arc::clone(&upstreams),
             Arc::new(ToolBook::new(host::cache(settings))),
+            Arc::new(host::store(settings)),
             Limits::default(),
         );
         let sessions = Arc::new(Sessions::new(launcher.clone(), broker, settings));

@@ -24,6 +24,7 @@ use super::servers::{Given, until_refused};
 use super::start::{EXIT_LIMIT, Live, Starting, failure};
 use super::{Error, LaunchError, Progress, RunOutcome, RunRequest, State, Status};
 use crate::broker::{RunContext, Scope};
+use crate::store::Origin;
 use crate::upstream::CallContext;
 
 /// For a start to make progress: from its beginning or from its last report to the next.
@@ -212,6 +213,10 @@ impl Actor {
             deadline: None,
             cancel: request.cancel.clone(),
             interact: Arc::clone(&request.client.0),
+            origin: Origin {
+                session: self.name.as_str().to_owned(),
+                run: self.executions,
+            },
         });
         let mut execution = Execution {
             id: self.executions,
@@ -226,15 +231,28 @@ impl Actor {
             calls: None,
         };
         let loss = self.loss.take();
+        let mut kept_notes = Vec::new();
         let note = given.note(loss.as_ref().map(Ending::note));
         let mut capture = std::mem::take(&mut self.kept);
-        let (verdict, stopped) = match self.guest.as_mut() {
+        capture.cut(output_bytes);
+        let (mut verdict, stopped) = match self.guest.as_mut() {
             Some(live) => execution.run(live, &mut capture, caller.stop(true)).await,
             None => (Verdict::Dead(Death::Ended), None),
         };
         let calls = execution.end();
         let cell = self.guest.as_ref().map_or(0, |live| live.cells);
         let mut files = Vec::new();
+        let mut died = None;
+        if let (Verdict::Done(done), Some(live)) = (&mut verdict, self.guest.as_mut()) {
+            if let Some(changed) = done.projects.take() {
+                let store = self.shared.broker.store();
+                died = live
+                    .carry(changed, store, &mut capture, output_bytes)
+                    .await
+                    .err();
+            }
+            kept_notes = live.known.notes();
+        }
         let answer = match (verdict, stopped) {
             (Verdict::Done(mut done), _) => {
                 files = self
@@ -257,6 +275,15 @@ impl Actor {
         };
         let mut outcome = answer.outcome(&self.name, capture, note, request.timeout);
         outcome.calls = calls;
+        if let Some(death) = died {
+            self.bury(death).await;
+            outcome.state = State::Lost;
+            kept_notes.push(
+                "the sandbox ended right after this run; what it left below /projects is not kept"
+                    .to_owned(),
+            );
+        }
+        outcome.note = with_notes(outcome.note, kept_notes);
         outcome.servers = given.loaded(&self.scope);
         outcome.cell = cell;
         outcome.files = files;
@@ -307,6 +334,9 @@ impl Actor {
                     self.starting = None;
                     match (*result).and_then(|live| self.alive(live)) {
                         Ok(mut live) => {
+                            if may_be_stale {
+                                live.tell(&self.shared.broker).await;
+                            }
                             live.questions = self.shared.shelf.open(&self.name);
                             self.guest = Some(live);
                             self.shared.refill();
@@ -381,6 +411,12 @@ impl Actor {
         self.loss = Some(ending.clone());
         ending
     }
+}
+
+/// The note, with what is to be said of what is kept.
+fn with_notes(note: Option<String>, kept: Vec<String>) -> Option<String> {
+    let notes: Vec<String> = note.into_iter().chain(kept).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// Watches the guest, if there is one; otherwise waits for ever.

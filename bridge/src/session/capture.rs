@@ -35,6 +35,17 @@ impl Capture {
         }
     }
 
+    /// Holds what was kept under another limit to this one.
+    pub(super) fn cut(&mut self, limit: u64) {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        for stream in [&mut self.stdout, &mut self.stderr] {
+            let over = stream.bytes.split_off(limit.min(stream.bytes.len()));
+            let lines = memchr::memchr_iter(b'\n', &over).count() as u64;
+            stream.dropped = stream.dropped.saturating_add(over.len() as u64);
+            stream.dropped_lines = stream.dropped_lines.saturating_add(lines);
+        }
+    }
+
     /// Adds what the guest says that it dropped of each stream.
     pub(super) fn drop_more(&mut self, dropped: [Dropped; 2]) {
         for (stream, dropped) in [&mut self.stdout, &mut self.stderr]
@@ -83,6 +94,11 @@ mod tests {
         assert_eq!(
             (capture.stderr.tail.as_slice(), capture.stderr.lost),
             (&b"b"[..], 4)
+        );
+        capture.cut(2);
+        assert_eq!(
+            (capture.stderr.bytes.as_slice(), capture.stderr.dropped),
+            (&b"xy"[..], 2)
         );
     }
 }
