@@ -1,6 +1,6 @@
 //! Speed and size beside their floor, in one run: medians of interleaved rounds, so that a busy machine slows both sides alike.
 //!
-//! `bridge-bench [--json] [--quick]`, run by `make bench` with the engines of the suite and the release build of the bridge.
+//! `bridge-bench [--json] [--quick] [--kept]` (the last: only what outlives sessions), run by `make bench` with the engines of the suite and the release build of the bridge.
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
 
 mod floor;
@@ -18,7 +18,29 @@ fn main() {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
     let scale = if has("--quick") { 5 } else { 1 };
     let mut report = Report::default();
+    if !has("--kept") {
+        bridge_part(&mut report, scale);
+        render_part(&mut report, scale);
+    }
+    kept_part(&mut report, scale);
+    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
+        let Some(engine) = EngineUnderTest::shared(kind) else {
+            continue;
+        };
+        engine.ensure_image();
+        starts_part(&mut report, &engine, scale);
+        if !has("--kept") {
+            engine_part(&mut report, &engine, scale);
+        }
+    }
+    if has("--json") {
+        println!("{}", report.json());
+    } else {
+        println!("{}", report.table());
+    }
+}
 
+fn bridge_part(report: &mut Report, scale: usize) {
     let binary = integration_tests::bridge::binary();
     let size = std::fs::metadata(&binary).map_or(0, |facts| facts.len());
     report.add(
@@ -53,7 +75,9 @@ fn main() {
         None,
         Target::Most(20.0),
     );
+}
 
+fn render_part(report: &mut Report, scale: usize) {
     for (what, mode, room) in [
         (
             "1 MB of output rendered, cut to the budget",
@@ -74,6 +98,9 @@ fn main() {
         let time = render::megabyte(mode, room, 50 / scale);
         report.add(what, "ms", time, None, Target::Most(10.0));
     }
+}
+
+fn kept_part(report: &mut Report, scale: usize) {
     let (ours, raw) = kept::writes(400 / scale);
     report.add(
         "a memory saved, a file written and synced beside it",
@@ -89,19 +116,25 @@ fn main() {
         None,
         Target::Most(20.0),
     );
+}
 
-    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
-        let Some(engine) = EngineUnderTest::shared(kind) else {
-            continue;
-        };
-        engine.ensure_image();
-        engine_part(&mut report, &engine, scale);
-    }
-    if has("--json") {
-        println!("{}", report.json());
-    } else {
-        println!("{}", report.table());
-    }
+fn starts_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
+    let name = |what: &str| format!("{}: {what}", engine.kind.name());
+    let starts = kept::starts(engine, 11 / scale + 1);
+    report.add(
+        &name("first call with 1,000 memories and 100 tools, with none"),
+        "ms",
+        starts.much,
+        Some(starts.nothing),
+        Target::Over(15.0),
+    );
+    report.add(
+        &name("the same on the spare guest"),
+        "ms",
+        starts.spare_much,
+        Some(starts.spare_nothing),
+        Target::Over(15.0),
+    );
 }
 
 fn engine_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
@@ -159,22 +192,6 @@ fn engine_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
         warm.p99,
         Some(guest.echo.p99),
         Target::Most(4.0),
-    );
-
-    let starts = kept::starts(engine, 11 / scale + 1);
-    report.add(
-        &name("first call with 1,000 memories and 100 tools, with none"),
-        "ms",
-        starts.much,
-        Some(starts.nothing),
-        Target::Over(15.0),
-    );
-    report.add(
-        &name("the same on the spare guest"),
-        "ms",
-        starts.spare_much,
-        Some(starts.spare_nothing),
-        Target::Over(15.0),
     );
 
     let gigabytes = if scale > 1 { 1 } else { 10 };
