@@ -139,7 +139,7 @@ in
       };
       port = lib.mkOption {
         type = types.port;
-        default = 8765;
+        default = 8722;
         description = "The port to listen on.";
       };
       tokenFile = lib.mkOption {

@@ -45,6 +45,13 @@ let
     max_sessions = types.ints.between 1 256;
     spare = types.bool;
     state_dir = types.path;
+    project = types.either types.bool types.path;
+    store_value = size;
+    store_memory = size;
+    store_memory_count = types.ints.between 1 100000;
+    store_tools = types.ints.between 1 10000;
+    store_files = size;
+    store_file_count = types.ints.between 0 10000;
     output_mode = types.enum [
       "compact"
       "toon"

@@ -10,6 +10,7 @@ mod redacting;
 mod refusal;
 mod request;
 mod run;
+mod state;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,7 @@ pub use refusal::{Kind, Refusal};
 pub use run::{Response, Run, RunContext};
 
 use crate::catalog::{Catalog, Definition, ServerName, ServerTools, ToolBook, Watcher};
+use crate::store::Store;
 use crate::upstream::{Redactor, ToolList, Upstreams};
 
 /// What one session and one run may do.
@@ -36,6 +38,8 @@ pub struct Limits {
     pub pending_bytes: usize,
     /// Tool calls of one run.
     pub calls: u64,
+    /// Changes of one run to what is kept.
+    pub writes: u64,
 }
 
 impl Default for Limits {
@@ -45,6 +49,7 @@ impl Default for Limits {
             pending: 2_000,
             pending_bytes: 64 << 20,
             calls: 5_000,
+            writes: 20_000,
         }
     }
 }
@@ -57,6 +62,7 @@ pub struct Broker {
     watcher: Arc<Watcher>,
     upstreams: Arc<Upstreams>,
     book: Arc<ToolBook>,
+    store: Arc<Store>,
     limits: Limits,
     /// Tools as their servers listed them, and as the book names them.
     named: Mutex<HashMap<ServerName, Named>>,
@@ -65,21 +71,28 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker over the servers of this machine.
+    /// A broker over the servers of this machine and what is kept on it.
     pub fn new(
         watcher: Arc<Watcher>,
         upstreams: Arc<Upstreams>,
         book: Arc<ToolBook>,
+        store: Arc<Store>,
         limits: Limits,
     ) -> Arc<Self> {
         Arc::new(Self {
             watcher,
             upstreams,
             book,
+            store,
             limits,
             named: Mutex::default(),
             redactor: Mutex::default(),
         })
+    }
+
+    /// What outlives sessions.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
     }
 
     /// What a new session may use: nothing yet.
@@ -101,6 +114,12 @@ impl Broker {
             // The runtime is going down.
             Err(_) => self.watcher.current(),
         }
+    }
+
+    /// What hides the secrets of the definitions as they are now.
+    pub async fn secrets(&self) -> Redactor {
+        let catalog = self.catalog().await;
+        self.redactor(&catalog)
     }
 
     /// Hides every secret of every definition.

@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod host;
 mod image;
+mod memory;
 mod progress;
 mod run;
 mod serve;
@@ -15,6 +16,7 @@ mod signals;
 mod telemetry;
 mod terminal;
 mod time;
+mod tools;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -55,6 +57,10 @@ enum Command {
     Run(run::Run),
     /// Show, check and search the MCP servers that Python can use.
     Servers(servers::Servers),
+    /// Show and delete what code has saved for later sessions.
+    Memory(memory::Memories),
+    /// Show and delete the functions that code has saved.
+    Tools(tools::SavedTools),
     /// Build, load and verify the guest image.
     Image(image::Image),
     /// Check everything a sandbox needs, and say how to mend what is wrong.
@@ -195,6 +201,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Serve(_)) => serve::serve(loaded),
         Some(Command::Run(run)) => run.run(&loaded),
         Some(Command::Servers(servers)) => servers.run(&loaded),
+        Some(Command::Memory(memories)) => memories.run(&loaded),
+        Some(Command::Tools(tools)) => tools.run(&loaded),
         Some(Command::Image(image)) => image.run(&loaded),
         Some(Command::Doctor(doctor)) => doctor.run(&loaded),
         Some(Command::Completions(_) | Command::Man(_) | Command::Watchdog) => ExitCode::SUCCESS,

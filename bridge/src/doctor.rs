@@ -104,7 +104,7 @@ pub async fn examine(
             checks.extend(host.examine(None));
         }
     }
-    checks.push(state::examine(&settings.state_dir));
+    checks.push(state::examine(settings));
     checks.push(servers::examine(catalog));
     checks
 }

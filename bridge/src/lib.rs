@@ -17,4 +17,5 @@ pub mod render;
 pub mod server;
 pub mod session;
 pub mod settings;
+pub mod store;
 pub mod upstream;

@@ -22,6 +22,7 @@ mod display;
 mod ending;
 mod execution;
 mod files;
+mod kept;
 pub mod launch;
 mod name;
 mod queue;

@@ -31,8 +31,12 @@ pub struct Settings {
     pub limits: Limits,
     /// How long runs and sessions live.
     pub session: SessionSettings,
-    /// Server definitions, memory and saved tools live here.
+    /// Server definitions live here, and what is kept where no project has state of its own.
     pub state_dir: PathBuf,
+    /// `MCP_BRIDGE_PROJECT`: whose memory, saved tools and project files are used.
+    pub project: Project,
+    /// How much may be kept.
+    pub store: StoreLimits,
     /// How answers are written.
     pub output_mode: OutputMode,
     /// About how many tokens the text of an answer may have, where the call does not say.
@@ -140,6 +144,35 @@ pub struct SessionSettings {
     pub spare: bool,
 }
 
+/// Whose memory, saved tools and project files are used.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Project {
+    /// Everybody's.
+    #[default]
+    Shared,
+    /// Those of the project that the bridge was started in.
+    Here,
+    /// Those of the project in this folder.
+    Folder(PathBuf),
+}
+
+/// How much may be kept for later sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreLimits {
+    /// Bytes of one memory, as JSON.
+    pub value_bytes: u64,
+    /// Bytes of all memories.
+    pub memory_bytes: u64,
+    /// Memories.
+    pub memories: usize,
+    /// Saved tools.
+    pub tools: usize,
+    /// Bytes of all project files.
+    pub file_bytes: u64,
+    /// Project files.
+    pub files: usize,
+}
+
 /// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputMode {
@@ -158,6 +191,19 @@ impl Default for Limits {
             open_files: 1024,
             user: (65534, 65534),
             output_bytes: 8 << 20,
+        }
+    }
+}
+
+impl Default for StoreLimits {
+    fn default() -> Self {
+        Self {
+            value_bytes: 4 << 20,
+            memory_bytes: 64 << 20,
+            memories: 10_000,
+            tools: 500,
+            file_bytes: 32 << 20,
+            files: 2_000,
         }
     }
 }

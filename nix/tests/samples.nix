@@ -23,11 +23,18 @@
   output_mode = "toon";
   output_tokens = 2000;
   pids = 64;
+  project = true;
   runtime = "podman";
   runtime_idle_timeout = 60;
   servers_config = "/var/lib/servers.json";
   session_idle = "1h";
   spare = false;
   state_dir = "/var/lib/state";
+  store_file_count = 500;
+  store_files = "16m";
+  store_memory = "8m";
+  store_memory_count = 1000;
+  store_tools = 100;
+  store_value = "1m";
   timeout = 60;
 }

@@ -29,7 +29,6 @@ let
 
   http = {
     enable = true;
-    port = 8765;
     tokenFile = "/etc/mcp-code-bridge.token";
   };
   # A server that knows a secret, as systemd hands it over.

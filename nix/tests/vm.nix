@@ -61,8 +61,8 @@ testers.runNixOSTest {
         assert machine.succeed(f"{client} {socket} 'print(await mcp_vault.digest())' vault").strip() == digest
 
     with subtest("HTTP with its token, and nobody without"):
-        machine.wait_for_open_port(8765)
-        address = "http://127.0.0.1:8765/mcp"
+        machine.wait_for_open_port(8722)
+        address = "http://127.0.0.1:8722/mcp"
         assert machine.succeed(f"MCP_TOKEN=t0ken-of-the-clients {client} {address} 'print(6 * 7)'").strip() == "42"
         machine.fail(f"MCP_TOKEN=wrong {client} {address} 'print(1)'")
 

@@ -1,10 +1,11 @@
 //! Speed and size beside their floor, in one run: medians of interleaved rounds, so that a busy machine slows both sides alike.
 //!
-//! `bridge-bench [--json] [--quick]`, run by `make bench` with the engines of the suite and the release build of the bridge.
+//! `bridge-bench [--json] [--quick] [--kept]` (the last: only what outlives sessions), run by `make bench` with the engines of the suite and the release build of the bridge.
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
 
 mod calls;
 mod floor;
+mod kept;
 mod measure;
 mod render;
 mod report;
@@ -18,7 +19,30 @@ fn main() {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
     let scale = if has("--quick") { 5 } else { 1 };
     let mut report = Report::default();
+    if !has("--kept") {
+        bridge_part(&mut report, scale);
+        render_part(&mut report, scale);
+    }
+    kept_part(&mut report, scale);
+    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
+        let Some(engine) = EngineUnderTest::shared(kind) else {
+            continue;
+        };
+        engine.ensure_image();
+        starts_part(&mut report, &engine, scale);
+        if !has("--kept") {
+            engine_part(&mut report, &engine, scale);
+            servers_part(&mut report, &engine, scale);
+        }
+    }
+    if has("--json") {
+        println!("{}", report.json());
+    } else {
+        println!("{}", report.table());
+    }
+}
 
+fn bridge_part(report: &mut Report, scale: usize) {
     let binary = integration_tests::bridge::binary();
     let size = std::fs::metadata(&binary).map_or(0, |facts| facts.len());
     report.add(
@@ -70,7 +94,9 @@ fn main() {
         None,
         Target::Most(0.1),
     );
+}
 
+fn render_part(report: &mut Report, scale: usize) {
     for (what, mode, room) in [
         (
             "1 MB of output rendered, cut to the budget",
@@ -91,20 +117,84 @@ fn main() {
         let time = render::megabyte(mode, room, 50 / scale);
         report.add(what, "ms", time, None, Target::Most(10.0));
     }
+}
 
-    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
-        let Some(engine) = EngineUnderTest::shared(kind) else {
-            continue;
-        };
-        engine.ensure_image();
-        engine_part(&mut report, &engine, scale);
-        servers_part(&mut report, &engine, scale);
-    }
-    if has("--json") {
-        println!("{}", report.json());
-    } else {
-        println!("{}", report.table());
-    }
+fn kept_part(report: &mut Report, scale: usize) {
+    let (ours, raw) = kept::writes(400 / scale);
+    report.add(
+        "a memory saved, a file written and synced beside it",
+        "ms",
+        ours,
+        Some(raw),
+        Target::Over(3.0),
+    );
+    report.add(
+        "1,000 memories listed, unread before",
+        "ms",
+        kept::listing(30 / scale),
+        None,
+        Target::Most(20.0),
+    );
+}
+
+fn starts_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
+    let name = |what: &str| format!("{}: {what}", engine.kind.name());
+    let starts = kept::starts(engine, 11 / scale + 1);
+    report.add(
+        &name("first call with 1,000 memories and 100 tools, with none"),
+        "ms",
+        starts.much,
+        Some(starts.nothing),
+        Target::Over(15.0),
+    );
+    report.add(
+        &name("the same on the spare guest"),
+        "ms",
+        starts.spare_much,
+        Some(starts.spare_nothing),
+        Target::Over(15.0),
+    );
+}
+
+fn servers_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
+    let name = |what: &str| format!("{}: {what}", engine.kind.name());
+    let [many, few] = calls::defined(Some(engine), 10 / scale + 1);
+    report.add(
+        &name("cold run, 300 servers defined, 3 beside it"),
+        "ms",
+        many,
+        Some(few),
+        Target::Times(1.1),
+    );
+    let (through, straight) = calls::sides(engine, 5 / scale + 1, 1000 / scale);
+    report.add(
+        &name("tool call p50, the SDK straight to the server beside it"),
+        "ms",
+        through.single.p50,
+        Some(straight.single.p50),
+        Target::Over(0.5),
+    );
+    report.add(
+        &name("tool call p99"),
+        "ms",
+        through.single.p99,
+        Some(straight.single.p99),
+        Target::None,
+    );
+    report.add(
+        &name("1,000 tool calls at once"),
+        "a second",
+        through.many_a_second,
+        Some(straight.many_a_second),
+        Target::Least(3000.0),
+    );
+    report.add(
+        &name("50 tool calls of 100 ms at once"),
+        "ms",
+        through.slow_ms,
+        Some(straight.slow_ms),
+        Target::Most(150.0),
+    );
 }
 
 fn engine_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
@@ -181,47 +271,6 @@ fn engine_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
         flood.seconds,
         None,
         Target::None,
-    );
-}
-
-fn servers_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
-    let name = |what: &str| format!("{}: {what}", engine.kind.name());
-    let [many, few] = calls::defined(Some(engine), 10 / scale + 1);
-    report.add(
-        &name("cold run, 300 servers defined, 3 beside it"),
-        "ms",
-        many,
-        Some(few),
-        Target::Times(1.1),
-    );
-    let (through, straight) = calls::sides(engine, 5 / scale + 1, 1000 / scale);
-    report.add(
-        &name("tool call p50, the SDK straight to the server beside it"),
-        "ms",
-        through.single.p50,
-        Some(straight.single.p50),
-        Target::Over(0.5),
-    );
-    report.add(
-        &name("tool call p99"),
-        "ms",
-        through.single.p99,
-        Some(straight.single.p99),
-        Target::None,
-    );
-    report.add(
-        &name("1,000 tool calls at once"),
-        "a second",
-        through.many_a_second,
-        Some(straight.many_a_second),
-        Target::Least(3000.0),
-    );
-    report.add(
-        &name("50 tool calls of 100 ms at once"),
-        "ms",
-        through.slow_ms,
-        Some(straight.slow_ms),
-        Target::Most(150.0),
     );
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum Target {
     Least(f64),
     /// At most so many times the floor.
     Times(f64),
-    /// At most so much more than the floor.
+    /// At most so much over the floor.
     Over(f64),
 }
 
@@ -45,7 +45,7 @@ impl Row {
             Target::Less(limit) => Some(self.value < limit),
             Target::Least(least) => Some(self.value >= least),
             Target::Times(times) => self.ratio().map(|ratio| ratio <= times),
-            Target::Over(most) => self.floor.map(|floor| self.value - floor <= most),
+            Target::Over(over) => self.floor.map(|floor| self.value - floor <= over),
         }
     }
 
@@ -56,7 +56,7 @@ impl Row {
             Target::Less(limit) => format!("< {limit} {}", self.unit),
             Target::Least(least) => format!(">= {least}"),
             Target::Times(times) => format!("<= {times} x"),
-            Target::Over(most) => format!("<= +{most} {}", self.unit),
+            Target::Over(over) => format!("<= +{over} {}", self.unit),
         }
     }
 }

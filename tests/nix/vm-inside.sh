@@ -58,9 +58,9 @@ kill "$holder"
 # 3. HTTP with its token, and nobody without.
 if "$bridge" serve --help | grep -q -- --http; then
   systemctl start mcp-code-bridge-http.service
-  address=http://127.0.0.1:8765/mcp
+  address=http://127.0.0.1:8722/mcp
   for _ in $(seq 600); do
-    if python3 -c 'import socket; socket.create_connection(("127.0.0.1", 8765), 1)' 2>/dev/null; then break; fi
+    if python3 -c 'import socket; socket.create_connection(("127.0.0.1", 8722), 1)' 2>/dev/null; then break; fi
     read -rt 0.1 <> <(:) || :
   done
   is "a call over HTTP" "$(MCP_TOKEN=t0ken-of-the-clients client $address 'print(6 * 7)')" 42

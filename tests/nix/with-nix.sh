@@ -12,7 +12,7 @@ mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
 
 "$root/tests/setup/packages.sh" build nix
-stamp=$(sha256sum "$here/install-nix.sh")
+stamp=$(sha256sum <"$here/install-nix.sh")
 (
   flock 9
   if [ "$(cat "$dir/prefix/.stamp" 2>/dev/null)" != "$stamp" ]; then

@@ -15,6 +15,7 @@ mod real_servers;
 mod sandbox;
 mod servers;
 mod session;
+mod state;
 mod surface;
 mod values;
 mod world;

@@ -1,6 +1,7 @@
 //! The requests of a guest, as the broker checks and answers them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use mcp_code_bridge::broker::{
     Broker, Kind, Limits, Loaded, Refusal, Response, Run, RunContext, Scope,
 };
 use mcp_code_bridge::catalog::ToolBook;
+use mcp_code_bridge::store::{self, Origin, Store};
 use mcp_code_bridge::upstream::Nobody;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -29,7 +31,14 @@ impl Session {
     fn with(entries: &Value, limits: Limits) -> Self {
         let world = World::with(entries, World::options());
         let book = Arc::new(ToolBook::new(None));
-        let broker = Broker::new(world.watcher(), Arc::clone(&world.upstreams), book, limits);
+        let nowhere = Store::new(Path::new("/nonexistent"), store::Limits::default());
+        let broker = Broker::new(
+            world.watcher(),
+            Arc::clone(&world.upstreams),
+            book,
+            Arc::new(nowhere),
+            limits,
+        );
         Self {
             scope: broker.scope(),
             world,
@@ -46,6 +55,7 @@ impl Session {
             deadline: soon().deadline,
             cancel: CancellationToken::new(),
             interact: Arc::new(Nobody),
+            origin: Origin::default(),
         };
         self.scope.run(context)
     }
@@ -318,6 +328,7 @@ async fn calls_have_a_limit_and_so_do_answers_that_nobody_reads() {
     let scenario = json!({"tools": [tool("t")]});
     let limits = Limits {
         calls: 3,
+        writes: 3,
         pending: 10,
         pending_bytes: 1 << 20,
         parallel: 2,

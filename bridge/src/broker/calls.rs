@@ -20,6 +20,8 @@ pub(super) struct Calls {
     pub(super) made: u64,
     done: u64,
     tools: Vec<Tally>,
+    /// Changes to what is kept so far.
+    pub(super) writes: u64,
     /// No more are taken: the run has ended.
     pub(super) closed: bool,
 }

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::run::Inner;
+use super::state::StateRequest;
 use super::{Kind, Refusal, lock};
 use crate::catalog::{Catalog, Definition};
 use crate::upstream::{CallContext, Payload};
@@ -39,6 +40,7 @@ pub(super) enum Request {
         name: String,
         arguments: Payload,
     },
+    State(StateRequest),
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,6 +102,9 @@ impl Request {
     /// Reads a request; what is wrong with it is the guest's runtime's fault, or that of user code that found the way
     /// around it.
     pub(super) fn read(method: &str, mut params: Value) -> Result<Self, Refusal> {
+        if let Some(request) = StateRequest::read(method, &mut params) {
+            return request.map(Self::State);
+        }
         // Arguments are taken out first, and kept as text from here on: they may hold anything, and pass unchanged.
         let arguments = params
             .as_object_mut()
@@ -157,7 +162,7 @@ impl Request {
     }
 }
 
-fn fields<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, Refusal> {
+pub(super) fn fields<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, Refusal> {
     serde_json::from_value(params)
         .map_err(|error| Refusal::new(Kind::Type, format!("{method}: {error}")))
 }
@@ -183,6 +188,7 @@ impl Inner {
                     .call_tool(call, definition, &tool, arguments, context)
                     .await;
             }
+            Request::State(request) => return self.state(request).await,
             Request::ReadResource { server, uri } => {
                 let definition = self.scope.definition(catalog, &server)?;
                 return Ok(upstreams.read_resource(definition, &uri, context).await?);

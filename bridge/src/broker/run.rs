@@ -14,6 +14,7 @@ use super::calls::{Calls, Summary};
 use super::redacting::Redacting;
 use super::request::Request;
 use super::{Kind, Refusal, Scope, lock};
+use crate::store::Origin;
 use crate::upstream::{CallContext, Interact, Payload};
 
 /// Bounds and company of a run.
@@ -25,6 +26,8 @@ pub struct RunContext {
     pub cancel: CancellationToken,
     /// The client, for questions of servers.
     pub interact: Arc<dyn Interact>,
+    /// Noted with what the run keeps.
+    pub origin: Origin,
 }
 
 /// An answer that the guest has not read yet.
@@ -169,6 +172,11 @@ impl Run {
             if let Request::CallTool { server, tool, .. } = &request {
                 self.inner.count(call, server, tool)?;
             }
+            if let Request::State(request) = &request
+                && request.writes()
+            {
+                self.inner.count_write()?;
+            }
             Ok(request)
         });
         let request = match request {
@@ -262,6 +270,19 @@ impl Inner {
             _permit: permit,
             _unread: unread,
         });
+    }
+
+    fn count_write(&self) -> Result<(), Refusal> {
+        let most = self.scope.broker.limits.writes;
+        let mut calls = lock(&self.calls);
+        calls.writes += 1;
+        if calls.writes > most {
+            let message = format!(
+                "this run has changed what is kept {most} times, the most that one run may"
+            );
+            return Err(Refusal::new(Kind::Permission, message).because("write_limit"));
+        }
+        Ok(())
     }
 
     /// Counts a tool call, and names it for the summary.

@@ -36,6 +36,7 @@ impl Bridge {
             Arc::new(Watcher::new(places)),
             Arc::clone(&upstreams),
             Arc::new(ToolBook::new(host::cache(settings))),
+            Arc::new(host::store(settings)),
             Limits::default(),
         );
         let sessions = Sessions::new(launcher.clone(), Arc::clone(&broker), settings);

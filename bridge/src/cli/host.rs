@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::catalog::{Places, ToolCache, depth};
 use crate::settings::Settings;
+use crate::store::Store;
 use crate::upstream::{Options, watchdog};
 
 /// Where servers are defined for this process.
@@ -48,6 +49,11 @@ pub(in crate::cli) fn cache(settings: &Settings) -> Option<ToolCache> {
         .as_ref()?
         .join("mcp-code-bridge");
     Some(ToolCache::below(&folder))
+}
+
+/// What is kept on this machine, for the project that the settings name.
+pub(in crate::cli) fn store(settings: &Settings) -> Store {
+    Store::of(settings, &std::env::current_dir().unwrap_or_default())
 }
 
 /// The command that outlives a killed bridge for a moment.

@@ -3,10 +3,41 @@
 use std::path::Path;
 
 use super::{Check, Outcome};
+use crate::settings::Settings;
+use crate::store::Store;
 
 const WRITABLE: &str = "a folder that can be written";
 
-pub(super) fn examine(folder: &Path) -> Check {
+pub(super) fn examine(settings: &Settings) -> Check {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let check = of_folder(&settings.state_dir);
+    if check.outcome != Outcome::Ok {
+        return check;
+    }
+    let store = Store::of(settings, &cwd);
+    match (store.memory().peek(), store.tools().list()) {
+        (Ok((memory, unread)), Ok((tools, problems))) => {
+            let found = format!(
+                "{}, {} memories, {} saved tools",
+                check.found,
+                memory.memories.len(),
+                tools.len()
+            );
+            let bad = [memory.set_aside, unread, problems].concat();
+            let check = Check { found, ..check };
+            if bad.is_empty() {
+                return check;
+            }
+            check.but(
+                Outcome::Warn,
+                format!("look at what could not be read: {}", bad.join("; ")),
+            )
+        }
+        (Err(error), _) | (_, Err(error)) => check.but(Outcome::Warn, error.to_string()),
+    }
+}
+
+fn of_folder(folder: &Path) -> Check {
     let shown = folder.display();
     let check = |found: String| Check::ok("state", "T0", found, WRITABLE);
     match std::fs::metadata(folder) {
@@ -58,11 +89,11 @@ mod tests {
         let root = tempfile::tempdir().expect("a temporary folder");
         let file = root.path().join("file");
         std::fs::write(&file, "").expect("written");
-        assert_eq!(examine(root.path()).outcome, Outcome::Ok);
-        assert_eq!(examine(&root.path().join("a/b")).outcome, Outcome::Ok);
-        assert_eq!(examine(&file).outcome, Outcome::Fail);
-        assert_eq!(examine(&file.join("below")).outcome, Outcome::Fail);
-        assert_eq!(examine(Path::new("/proc/state")).outcome, Outcome::Fail);
+        assert_eq!(of_folder(root.path()).outcome, Outcome::Ok);
+        assert_eq!(of_folder(&root.path().join("a/b")).outcome, Outcome::Ok);
+        assert_eq!(of_folder(&file).outcome, Outcome::Fail);
+        assert_eq!(of_folder(&file.join("below")).outcome, Outcome::Fail);
+        assert_eq!(of_folder(Path::new("/proc/state")).outcome, Outcome::Fail);
         assert_eq!(
             std::fs::read_dir(root.path()).expect("read").count(),
             1,

@@ -14,6 +14,10 @@ use serde_json::Value;
 
 use super::{Error, GuestReport};
 
+mod state;
+
+pub use state::{ChangedFiles, FilePiece, State};
+
 /// Which stream a piece of output belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamKind {
@@ -72,6 +76,13 @@ pub enum FromGuest<'a> {
         /// Number of the request.
         call: u64,
     },
+    /// A piece of a file that was asked for.
+    ProjectFile(FilePiece<'a>),
+    /// All that was asked for has been sent.
+    Collected {
+        /// Number of the request.
+        id: u64,
+    },
     /// A type that this bridge does not know; to be ignored.
     Unknown,
 }
@@ -129,6 +140,8 @@ pub struct Done {
     pub files: Vec<DoneFile>,
     /// How many files more.
     pub more_files: u64,
+    /// Files below `/projects` that differ from what the host has.
+    pub projects: Option<ChangedFiles>,
 }
 
 /// A file in `/workspace/out`.
@@ -237,6 +250,11 @@ struct RawCancel {
 }
 
 #[derive(Deserialize)]
+struct RawCollected {
+    id: u64,
+}
+
+#[derive(Deserialize)]
 struct RawExit {
     code: Number,
     out_of_memory: Option<bool>,
@@ -257,6 +275,7 @@ struct RawDone<'a> {
     files: Vec<RawFile<'a>>,
     #[serde(default)]
     more_files: u64,
+    projects: Option<ChangedFiles>,
 }
 
 #[derive(Deserialize)]
@@ -315,6 +334,11 @@ impl<'a> FromGuest<'a> {
             "rpc_cancel" => {
                 let RawCancel { call } = fields(line)?;
                 Ok(Self::Cancel { call })
+            }
+            "project_file" => Ok(Self::ProjectFile(state::piece(line)?)),
+            "collected" => {
+                let RawCollected { id } = fields(line)?;
+                Ok(Self::Collected { id })
             }
             "ready" => Ok(Self::Ready(fields(line)?)),
             "exit" => {
@@ -381,6 +405,7 @@ fn done(raw: RawDone<'_>) -> Done {
             })
             .collect(),
         more_files: raw.more_files,
+        projects: raw.projects,
     }
 }
 
@@ -459,6 +484,20 @@ pub enum ToGuest<'a> {
         offset: u64,
         /// Bytes of the piece, at most.
         bytes: u64,
+    },
+    /// Send these files below `/projects`, and take it that the host knows of the deleted ones.
+    Collect {
+        /// Number of the request; its end repeats it.
+        id: u64,
+        /// Files wanted.
+        paths: &'a [String],
+        /// Files that are gone.
+        deleted: &'a [String],
+    },
+    /// These files could not be kept: they count as changed.
+    Forget {
+        /// The files.
+        paths: &'a [String],
     },
     /// Raise `KeyboardInterrupt` in that execution, if it is still running.
     Interrupt {

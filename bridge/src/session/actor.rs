@@ -26,6 +26,7 @@ use super::servers::{Given, until_refused};
 use super::start::{Live, Starting};
 use super::{Error, Progress, Run, RunOutcome, RunRequest, State, Status};
 use crate::broker::{RunContext, Scope};
+use crate::store::Origin;
 use crate::upstream::CallContext;
 
 /// One session.
@@ -201,6 +202,10 @@ impl Actor {
             deadline: None,
             cancel: request.cancel.clone(),
             interact: Arc::clone(&caller.interact),
+            origin: Origin {
+                session: self.name.as_str().to_owned(),
+                run: self.executions,
+            },
         });
         let mut execution = Execution {
             id: self.executions,
@@ -215,15 +220,30 @@ impl Actor {
             calls: None,
         };
         let loss = self.loss.take();
+        let mut kept_notes = Vec::new();
         let note = given.note(loss.as_ref().map(Ending::note));
-        whole.with_output(|output| *output = std::mem::take(&mut self.kept));
-        let (verdict, stopped) = match self.guest.as_mut() {
+        whole.with_output(|output| {
+            *output = std::mem::take(&mut self.kept);
+            output.cut(output_bytes);
+        });
+        let (mut verdict, stopped) = match self.guest.as_mut() {
             Some(live) => execution.run(live, whole, caller.stop(true)).await,
             None => (Verdict::Dead(Death::Ended), None),
         };
         let calls = execution.end();
         let cell = self.guest.as_ref().map_or(0, |live| live.cells);
         let mut files = Vec::new();
+        let mut died = None;
+        if let (Verdict::Done(done), Some(live)) = (&mut verdict, self.guest.as_mut()) {
+            if let Some(changed) = done.projects.take() {
+                let store = self.shared.broker.store();
+                let mut late = Capture::default();
+                let carried = live.carry(changed, store, &mut late, output_bytes);
+                died = carried.await.err();
+                whole.with_output(|output| output.add(late, output_bytes));
+            }
+            kept_notes = live.known.notes();
+        }
         let answer = match (verdict, stopped) {
             (Verdict::Done(mut done), _) => {
                 files = self
@@ -246,6 +266,15 @@ impl Actor {
         };
         let mut outcome = answer.outcome(&self.name, note, request.timeout);
         outcome.calls = calls;
+        if let Some(death) = died {
+            self.bury(death).await;
+            outcome.state = State::Lost;
+            kept_notes.push(
+                "the sandbox ended right after this run; what it left below /projects is not kept"
+                    .to_owned(),
+            );
+        }
+        outcome.note = with_notes(outcome.note, kept_notes);
         outcome.servers = given.loaded(&self.scope);
         outcome.cell = cell;
         outcome.files = files;
@@ -255,6 +284,12 @@ impl Actor {
         }
         outcome
     }
+}
+
+/// The note, with what is to be said of what is kept.
+fn with_notes(note: Option<String>, kept: Vec<String>) -> Option<String> {
+    let notes: Vec<String> = note.into_iter().chain(kept).collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// Watches the guest, if there is one; otherwise waits for ever.

@@ -76,6 +76,34 @@ impl Capture {
         of(&self.stdout) + of(&self.stderr) + self.displays.bytes()
     }
 
+    /// Holds what was kept under another limit to this one.
+    pub(super) fn cut(&mut self, limit: u64) {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        for stream in [&mut self.stdout, &mut self.stderr] {
+            let over = stream.bytes.split_off(limit.min(stream.bytes.len()));
+            let lines = memchr::memchr_iter(b'\n', &over).count() as u64;
+            stream.dropped = stream.dropped.saturating_add(over.len() as u64);
+            stream.dropped_lines = stream.dropped_lines.saturating_add(lines);
+        }
+    }
+
+    /// Adds what has come apart from it.
+    pub(super) fn add(&mut self, more: Self, limit: u64) {
+        self.push(StreamKind::Stdout, &more.stdout.bytes, limit);
+        self.push(StreamKind::Stderr, &more.stderr.bytes, limit);
+        for (stream, more) in [
+            (&mut self.stdout, more.stdout),
+            (&mut self.stderr, more.stderr),
+        ] {
+            stream.dropped = stream.dropped.saturating_add(more.dropped);
+            stream.dropped_lines = stream.dropped_lines.saturating_add(more.dropped_lines);
+        }
+        for display in more.displays.shown {
+            let content = display.content.as_bytes().to_vec();
+            self.displays.push(display.mime, content);
+        }
+    }
+
     /// Adds what the guest says that it dropped of each stream.
     pub(super) fn drop_more(&mut self, dropped: [Dropped; 2]) {
         for (stream, dropped) in [&mut self.stdout, &mut self.stderr]
@@ -125,7 +153,19 @@ mod tests {
             (capture.stderr.tail.as_slice(), capture.stderr.lost),
             (&b"b"[..], 4)
         );
-        assert_eq!(capture.bytes(), 12);
+        capture.cut(2);
+        assert_eq!(
+            (capture.stderr.bytes.as_slice(), capture.stderr.dropped),
+            (&b"xy"[..], 2)
+        );
+        let mut more = Capture::default();
+        more.push(StreamKind::Stderr, b"more", 3);
+        capture.add(more, 4);
+        assert_eq!(
+            (capture.stderr.bytes.as_slice(), capture.stderr.dropped),
+            (&b"xymo"[..], 4)
+        );
+        assert_eq!(capture.bytes(), 11);
     }
 
     #[test]

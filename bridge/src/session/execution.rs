@@ -26,7 +26,7 @@ const UNREAD_LIMIT: usize = 1 << 10;
 const ANSWERS_LIMIT: usize = 1 << 20;
 
 /// Said to requests outside of a run.
-const IDLE: Requests<'static> = Requests::Refused("no run is active");
+pub(super) const IDLE: Requests<'static> = Requests::Refused("no run is active");
 /// Said to requests after the interrupt.
 const STOPPING: Requests<'static> = Requests::Refused("the run is being stopped");
 
@@ -83,7 +83,7 @@ pub(super) struct Execution<'a> {
 
 /// Who takes requests of the guest.
 #[derive(Clone, Copy)]
-enum Requests<'a> {
+pub(super) enum Requests<'a> {
     Run(&'a Run),
     Refused(&'static str),
 }
@@ -223,7 +223,7 @@ pub(super) async fn watch(live: &mut Live, kept: &mut Capture) -> Death {
 
 impl Live {
     /// Takes in one event. The answer to execution `expected` comes back; all that means nothing is counted.
-    fn hear(
+    pub(super) fn hear(
         &mut self,
         event: Event,
         expected: Option<u64>,
@@ -277,6 +277,16 @@ impl Live {
             FromGuest::Cancel { call } => {
                 if let Requests::Run(run) = requests {
                     run.cancel(call);
+                }
+            }
+            FromGuest::ProjectFile(piece) => {
+                if !self.known.take_piece(piece) {
+                    self.ignore()?;
+                }
+            }
+            FromGuest::Collected { id } => {
+                if !self.known.take_end(id) {
+                    self.ignore()?;
                 }
             }
             FromGuest::Done(_) | FromGuest::Ready(_) | FromGuest::Unknown => self.ignore()?,

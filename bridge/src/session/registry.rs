@@ -78,6 +78,7 @@ impl Sessions {
         let closing = CancellationToken::new();
         let launcher = Launcher {
             launch,
+            broker: Arc::clone(&broker),
             tasks: TaskTracker::new(),
             closing: closing.clone(),
             abandon: CancellationToken::new(),

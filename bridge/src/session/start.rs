@@ -12,8 +12,11 @@ use tokio_util::task::TaskTracker;
 
 use super::ending::{Death, status};
 use super::files::Questions;
+use super::kept::Known;
 use super::{Guest, Launch, LaunchError, Progress};
+use crate::broker::Broker;
 use crate::guest::{Event, FromGuest, Link, PROTOCOL, Ready};
+use crate::store::Seen;
 
 /// From attached to `ready`. A guest needs some 40 ms; this is for machines in deep trouble.
 const READY_LIMIT: Duration = Duration::from_secs(30);
@@ -37,6 +40,8 @@ pub(super) struct Live {
     pub(super) idle_from: u64,
     /// What is asked of its files.
     pub(super) questions: Questions,
+    /// What it knows of what outlives it.
+    pub(super) known: Known,
 }
 
 impl Live {
@@ -68,6 +73,8 @@ impl Progress for Relay {
 pub(super) struct Launcher {
     /// Starts guests.
     pub(super) launch: Arc<dyn Launch>,
+    /// Knows what they are to be told at their start.
+    pub(super) broker: Arc<Broker>,
     /// Tasks that shutdown waits for.
     pub(super) tasks: TaskTracker,
     /// The bridge is going down: what is started now is killed.
@@ -87,7 +94,7 @@ impl Starting {
     pub(super) fn new(launcher: &Launcher, session: &str) -> Self {
         let relay = Arc::new(Relay::default());
         let task = start(
-            Arc::clone(&launcher.launch),
+            (Arc::clone(&launcher.launch), Arc::clone(&launcher.broker)),
             session.to_owned(),
             Arc::clone(&relay),
             (launcher.closing.clone(), launcher.abandon.clone()),
@@ -141,31 +148,47 @@ impl Starting {
 }
 
 async fn start(
-    launch: Arc<dyn Launch>,
+    (launch, broker): (Arc<dyn Launch>, Arc<Broker>),
     session: String,
     relay: Arc<Relay>,
     (closing, abandon): (CancellationToken, CancellationToken),
 ) -> Result<Live, LaunchError> {
-    let mut guest = tokio::select! {
+    // What is kept is read while the container starts; what changed meanwhile is told below.
+    let both = async {
+        tokio::join!(
+            launch.launch(&session, &*relay),
+            broker.update(Seen::default())
+        )
+    };
+    let (guest, kept) = tokio::select! {
         biased;
         () = abandon.cancelled() => return Err(closed()),
-        guest = launch.launch(&session, &*relay) => guest?,
+        both = both => both,
     };
+    let mut guest = guest?;
     let settled = tokio::select! {
         biased;
         () = closing.cancelled() => Err(closed()),
         settled = settle(&mut *guest) => settled,
     };
     match settled {
-        Ok((link, ready)) => Ok(Live {
-            guest,
-            link,
-            memory_limit: ready.report.memory_max,
-            cells: 0,
-            ignored: 0,
-            idle_from: 0,
-            questions: Questions::default(),
-        }),
+        Ok((link, ready)) => {
+            let mut live = Live {
+                guest,
+                link,
+                memory_limit: ready.report.memory_max,
+                cells: 0,
+                ignored: 0,
+                idle_from: 0,
+                questions: Questions::default(),
+                known: Known::default(),
+            };
+            live.take_update(kept);
+            live.tell(&broker).await;
+            // A spare has read it all when it is needed. One that does not read is found out by its first run.
+            let _ = tokio::time::timeout(READY_LIMIT, live.link.sender.flush()).await;
+            Ok(live)
+        }
         Err(error) => {
             guest.kill().await;
             Err(error)

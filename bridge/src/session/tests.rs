@@ -2,6 +2,7 @@
 
 mod chaos;
 mod hostile;
+mod kept;
 mod left_running;
 mod lifecycle;
 mod limits;
@@ -12,7 +13,7 @@ mod scripted;
 mod spare;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use super::{Client, Launch, Progress, RunRequest, Sessions};
 use crate::broker::{self, Broker};
 use crate::catalog::{Places, ToolBook, Watcher};
 use crate::settings::{Limits, SessionSettings};
+use crate::store::{self, Store};
 use crate::upstream::{Options, Upstreams};
 
 fn settings() -> SessionSettings {
@@ -63,6 +65,11 @@ fn sessions_with(launch: &Arc<impl Launch>, settings: SessionSettings) -> Arc<Se
 
 /// Over the servers of this file, or none.
 fn broker(file: Option<PathBuf>) -> Arc<Broker> {
+    broker_with(file, Path::new("/nonexistent"))
+}
+
+/// Likewise, and with what is kept in this folder.
+fn broker_with(file: Option<PathBuf>, state: &Path) -> Arc<Broker> {
     let nowhere = PathBuf::from("/nonexistent");
     let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let places = Places {
@@ -82,6 +89,7 @@ fn broker(file: Option<PathBuf>) -> Arc<Broker> {
         Arc::new(Watcher::new(places)),
         Arc::new(Upstreams::new(options)),
         Arc::new(ToolBook::new(None)),
+        Arc::new(Store::new(state, store::Limits::default())),
         broker::Limits::default(),
     )
 }

@@ -79,6 +79,16 @@ keys! {
     SPARE: "spare", "MCP_BRIDGE_SPARE", "on or off", "on", "keep one started, verified guest waiting";
     STATE_DIR: "state_dir", "MCP_BRIDGE_STATE_DIR", "a folder", "~/MCPs",
         "server definitions, memory, saved tools and bridge.yaml";
+    PROJECT: "project", "MCP_BRIDGE_PROJECT", "on, off or a folder", "off",
+        "memory, saved tools and project files of its own for each project, which is the nearest folder with .git above the working directory, else that directory itself, or the folder named here";
+    STORE_VALUE: "store_value", "MCP_BRIDGE_STORE_VALUE", "a size from 1k to 12m", "4m", "largest value of a memory";
+    STORE_MEMORY: "store_memory", "MCP_BRIDGE_STORE_MEMORY", "a size from 64k to 4g", "64m", "all memories together";
+    STORE_MEMORY_COUNT: "store_memory_count", "MCP_BRIDGE_STORE_MEMORY_COUNT", "a whole number from 1 to 100000", "10000",
+        "memories";
+    STORE_TOOLS: "store_tools", "MCP_BRIDGE_STORE_TOOLS", "a whole number from 1 to 10000", "500", "saved tools";
+    STORE_FILES: "store_files", "MCP_BRIDGE_STORE_FILES", "a size up to 56m", "32m", "all project files together";
+    STORE_FILE_COUNT: "store_file_count", "MCP_BRIDGE_STORE_FILE_COUNT", "a whole number up to 10000", "2000",
+        "project files";
     OUTPUT_MODE: "output_mode", "MCP_BRIDGE_OUTPUT_MODE", "compact or toon", "compact", "how answers are written";
     LOG_LEVEL: "log_level", "MCP_BRIDGE_LOG_LEVEL", "error, warn, info, debug, trace or off", "info",
         "least severe level that is logged, to stderr";

@@ -11,8 +11,8 @@ use super::keys::{self, CONFIG_VARIABLE, KEYS, Key};
 use super::parse;
 use super::problem::{Error, Origin, Problem};
 use super::{
-    EngineSettings, ImageSettings, Limits, MAX_OUTPUT_TOKENS, OutputMode, SessionSettings,
-    Settings, Surroundings,
+    EngineSettings, ImageSettings, Limits, MAX_OUTPUT_TOKENS, OutputMode, Project, SessionSettings,
+    Settings, StoreLimits, Surroundings,
 };
 
 /// The environment, taken once.
@@ -163,6 +163,8 @@ impl Reader<'_> {
             limits,
             session,
             state_dir: self.state_dir(),
+            project: self.project(),
+            store: self.store(),
             output_mode: self
                 .text(keys::OUTPUT_MODE, parse::output_mode)
                 .unwrap_or(OutputMode::Compact),
@@ -287,6 +289,47 @@ impl Reader<'_> {
                 })
                 .unwrap_or(usual.max_sessions),
             spare: self.text(keys::SPARE, parse::switch).unwrap_or(usual.spare),
+        }
+    }
+
+    fn project(&mut self) -> Project {
+        let switch = self
+            .value(keys::PROJECT)
+            .and_then(|(value, _)| parse::switch(value.to_str()?.trim()));
+        match switch {
+            Some(true) => Project::Here,
+            Some(false) => Project::Shared,
+            None => self
+                .path(keys::PROJECT)
+                .map_or(Project::Shared, Project::Folder),
+        }
+    }
+
+    fn store(&mut self) -> StoreLimits {
+        let usual = StoreLimits::default();
+        let size =
+            |from: u64, to: u64| move |text: &str| within(parse::parse_size(text)?, from, to);
+        let number =
+            |from: usize, to: usize| move |text: &str| within(text.parse().ok()?, from, to);
+        StoreLimits {
+            value_bytes: self
+                .text(keys::STORE_VALUE, size(1 << 10, 12 << 20))
+                .unwrap_or(usual.value_bytes),
+            memory_bytes: self
+                .text(keys::STORE_MEMORY, size(64 << 10, 4 << 30))
+                .unwrap_or(usual.memory_bytes),
+            memories: self
+                .text(keys::STORE_MEMORY_COUNT, number(1, 100_000))
+                .unwrap_or(usual.memories),
+            tools: self
+                .text(keys::STORE_TOOLS, number(1, 10_000))
+                .unwrap_or(usual.tools),
+            file_bytes: self
+                .text(keys::STORE_FILES, size(0, 56 << 20))
+                .unwrap_or(usual.file_bytes),
+            files: self
+                .text(keys::STORE_FILE_COUNT, number(0, 10_000))
+                .unwrap_or(usual.files),
         }
     }
 
@@ -450,6 +493,13 @@ mod tests {
             ("MCP_BRIDGE_MAX_SESSIONS", "2"),
             ("MCP_BRIDGE_SPARE", "off"),
             ("MCP_BRIDGE_STATE_DIR", "~/state"),
+            ("MCP_BRIDGE_PROJECT", "on"),
+            ("MCP_BRIDGE_STORE_VALUE", "1m"),
+            ("MCP_BRIDGE_STORE_MEMORY", "8m"),
+            ("MCP_BRIDGE_STORE_MEMORY_COUNT", "100"),
+            ("MCP_BRIDGE_STORE_TOOLS", "10"),
+            ("MCP_BRIDGE_STORE_FILES", "2m"),
+            ("MCP_BRIDGE_STORE_FILE_COUNT", "50"),
             ("MCP_BRIDGE_OUTPUT_MODE", "TOON"),
             ("MCP_BRIDGE_LOG_LEVEL", "Warning"),
             ("MCP_BRIDGE_ALLOW_SELF_SERVER", "1"),
@@ -491,6 +541,15 @@ mod tests {
                 spare: false,
             },
             state_dir: "/nonexistent/state".into(),
+            project: Project::Here,
+            store: StoreLimits {
+                value_bytes: 1 << 20,
+                memory_bytes: 8 << 20,
+                memories: 100,
+                tools: 10,
+                file_bytes: 2 << 20,
+                files: 50,
+            },
             output_mode: OutputMode::Toon,
             output_tokens: 500,
             log_level: tracing::level_filters::LevelFilter::WARN,
@@ -531,6 +590,7 @@ mod tests {
             "image_lock",
             "guest_image_inputs",
             "state_dir",
+            "project",
             "servers_config",
         ];
         for key in KEYS.iter().filter(|key| !paths.contains(&key.name)) {
@@ -658,6 +718,26 @@ mod tests {
             message(&[("MCP_BRIDGE_CONFIG", "/nonexistent/b.yaml")]).contains("cannot be read")
         );
         assert!(message(&[("MCP_BRIDGE_CONFIG", "/dev/zero")]).contains("not a file"));
+    }
+
+    #[test]
+    fn a_project_is_a_switch_or_a_folder() {
+        let project = |value: &str| {
+            load(&[("MCP_BRIDGE_PROJECT", value)])
+                .expect("taken")
+                .project
+        };
+        assert_eq!(load(&[]).expect("defaults").project, Project::Shared);
+        assert_eq!(project("off"), Project::Shared);
+        assert_eq!(project("On"), Project::Here);
+        assert_eq!(
+            project("~/work"),
+            Project::Folder("/nonexistent/work".into())
+        );
+        assert_eq!(
+            yaml("project: true").1.expect("taken").project,
+            Project::Here
+        );
     }
 
     #[test]

@@ -47,6 +47,19 @@ impl Payload {
         }
     }
 
+    /// Without the line ends that people's files have between tokens.
+    #[must_use]
+    pub fn one_line(self) -> Self {
+        if !self.get().contains(['\n', '\r']) {
+            return self;
+        }
+        let text = RawValue::from_string(one_line(self.get()));
+        Self {
+            text: text.unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            ..self
+        }
+    }
+
     /// The text.
     pub fn get(&self) -> &str {
         self.text.get()

@@ -9,22 +9,33 @@ __all__ = [
     "call_tool",
     "call_tool_sync",
     "capability_summary",
+    "delete_memory",
+    "delete_tool",
     "describe_server",
     "discovered_servers",
+    "get_memory_info",
     "list_loaded_server_metadata",
+    "list_memories",
     "list_servers",
     "list_servers_sync",
     "list_tools",
     "list_tools_sync",
+    "load_memory",
+    "memory_exists",
     "query_tool_docs",
     "query_tool_docs_sync",
+    "save_memory",
+    "save_tool",
+    "saved_tools",
     "search_tool_docs",
     "search_tool_docs_sync",
     "show",
+    "update_memory",
 ]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mcp._guest.docs import Docs
@@ -228,3 +239,53 @@ def search_tool_docs_sync(query: str, *, limit: int = 5, detail: str = "summary"
     payload = _load("rpc").calls().request_sync("search_tool_docs", request)
     docs: Docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
     return docs
+
+
+@documented
+def save_memory(key: str, value: "Any", *, metadata: "dict[str, Any] | None" = None) -> str:
+    return _load("memory").save(key, value, metadata)  # type: ignore[no-any-return]
+
+
+@documented
+def load_memory(key: str, *, default: "Any" = None) -> "Any":
+    return _load("memory").read(key, default)
+
+
+@documented
+def update_memory(key: str, fn: "Callable[[Any], Any]") -> "Any":
+    return _load("memory").update(key, fn)
+
+
+@documented
+def delete_memory(key: str) -> bool:
+    return _load("memory").delete(key)  # type: ignore[no-any-return]
+
+
+@documented
+def list_memories() -> "list[dict[str, Any]]":
+    return _load("memory").listing()  # type: ignore[no-any-return]
+
+
+@documented
+def memory_exists(key: str) -> bool:
+    return _load("memory").exists(key)  # type: ignore[no-any-return]
+
+
+@documented
+def get_memory_info(key: str) -> "dict[str, Any] | None":
+    return _load("memory").info(key)  # type: ignore[no-any-return]
+
+
+@documented
+def save_tool(function: "Any", *more: "Any") -> str:
+    return _load("saving").save((function, *more))  # type: ignore[no-any-return]
+
+
+@documented
+def saved_tools() -> "list[dict[str, Any]]":
+    return _load("saving").listing()  # type: ignore[no-any-return]
+
+
+@documented
+def delete_tool(name: str) -> bool:
+    return _load("saving").delete(name)  # type: ignore[no-any-return]

@@ -60,6 +60,9 @@ impl Actor {
                     self.starting = None;
                     match (*result).and_then(|live| self.alive(live)) {
                         Ok(mut live) => {
+                            if may_be_stale {
+                                live.tell(&self.shared.broker).await;
+                            }
                             live.questions = self.shared.shelf.open(&self.name);
                             self.guest = Some(live);
                             self.shared.refill();

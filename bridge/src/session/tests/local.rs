@@ -20,11 +20,21 @@ use crate::guest::GuestReport;
 #[derive(Default)]
 pub(super) struct Local {
     launched: AtomicUsize,
+    /// Where the project files of guests lie, each in a folder of its own.
+    projects: Option<PathBuf>,
 }
 
 impl Local {
     pub(super) fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// Guests that have project files.
+    pub(super) fn with_projects(folder: PathBuf) -> Arc<Self> {
+        Arc::new(Self {
+            projects: Some(folder),
+            ..Self::default()
+        })
     }
 
     pub(super) fn launched(&self) -> usize {
@@ -35,12 +45,20 @@ impl Local {
 #[async_trait]
 impl Launch for Local {
     async fn launch(&self, _: &str, _: &dyn Progress) -> Result<Box<dyn Guest>, LaunchError> {
-        self.launched.fetch_add(1, Ordering::SeqCst);
+        let number = self.launched.fetch_add(1, Ordering::SeqCst);
+        let projects = match &self.projects {
+            Some(folder) => folder.join(number.to_string()),
+            None => PathBuf::from("/nonexistent"),
+        };
+        if self.projects.is_some() {
+            std::fs::create_dir_all(&projects).unwrap();
+        }
         let entry =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../guest-image/runtime/entry.py");
         let child = Command::new("python3")
             .args(["-B", "-I", "-S"])
             .arg(entry)
+            .env("MCP_GUEST_PROJECTS", projects)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -2,10 +2,12 @@
 
 from mcp._guest import schema as schemas
 from mcp._guest.errors import brief
+from mcp._guest.frames import encode_exactly
 from mcp._guest.loading import load
 from mcp._guest.naming import hint, parameter_names, shown
+from mcp._guest.relay import FRAME_LIMIT
 
-__all__ = ["Omitted", "Parameter", "Parameters", "not_json"]
+__all__ = ["Omitted", "Parameter", "Parameters", "not_json", "unsendable"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ VALUE_CHARACTERS = 100
 SIGNATURE_CHARACTERS = 1500
 CHOICES = 12
 PATH_DEPTH = 50
+# What a request has around its parameters.
+ENVELOPE = 1000
 
 
 class Omitted:
@@ -234,6 +238,9 @@ HINTS = {
     "PosixPath": "path: use str(it)",
     "UUID": "UUID: use str(it)",
     "coroutine": "coroutine: await it first",
+    "DataFrame": 'DataFrame: use .to_dict("records")',
+    "Series": "Series: use .tolist()",
+    "ndarray": "ndarray: use .tolist()",
 }
 
 
@@ -243,6 +250,19 @@ def not_json(params: "dict[str, Any]", error: BaseException) -> str:
         return "the arguments are nested too deeply, or contain themselves"
     found = _culprit(params.get("arguments", params), "", PATH_DEPTH)
     return found or f"the arguments are not JSON: {error}"
+
+
+def unsendable(params: "dict[str, Any]") -> str:
+    """What in named values cannot be sent as JSON, and where; empty where all can."""
+    try:
+        size = len(encode_exactly(params))
+    except RecursionError:
+        return "the value is nested too deeply, or contains itself"
+    except (TypeError, ValueError) as error:
+        return _culprit(params, "", PATH_DEPTH) or f"the value is not JSON: {error}"
+    if size > FRAME_LIMIT - ENVELOPE:
+        return f"too large: {size:,} bytes, of {FRAME_LIMIT - ENVELOPE:,} that can be sent"
+    return ""
 
 
 def _culprit(value: "Any", path: str, depth: int) -> str:

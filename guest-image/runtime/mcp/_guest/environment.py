@@ -10,7 +10,7 @@ import sys
 from mcp._guest.loading import load
 import mcp.runtime
 
-__all__ = ["prepare", "table"]
+__all__ = ["kept", "offered", "prepare", "spaces", "table"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +32,24 @@ class Servers(dict):  # type: ignore[type-arg]
 table = Servers()
 
 
+class _Kept:
+    """What came from the host and is not taken up yet, and whether code has to be looked through for saved tools."""
+
+    arrived = False
+    tools = False
+
+
+kept = _Kept()
+# Namespaces of saved tools, which get the servers too.
+spaces: "list[dict[str, Any]]" = []
+
+
+def offered() -> "dict[str, Any]":
+    """What is there in every namespace."""
+    names = {name: getattr(mcp.runtime, name) for name in mcp.runtime.__all__}
+    return {"mcp": mcp, "runtime": mcp.runtime, "mcp_servers": table, **names}
+
+
 def prepare() -> "dict[str, Any]":
     """Returns the namespace that cells run in."""
     _codecs.register_error(OUTPUT_ERRORS, _output_errors)
@@ -44,8 +62,7 @@ def prepare() -> "dict[str, Any]":
     _add_site_builtins()
     sys.meta_path.insert(0, _Adapted())
     main = type(sys)("__main__")
-    vars(main).update(__builtins__=builtins, mcp=mcp, runtime=mcp.runtime, mcp_servers=table, LOADED_MCP_SERVERS=())
-    vars(main).update({name: getattr(mcp.runtime, name) for name in mcp.runtime.__all__})
+    vars(main).update(offered(), __builtins__=builtins, LOADED_MCP_SERVERS=())
     # As notebooks call it.
     main.display = mcp.runtime.show  # type: ignore[attr-defined]
     sys.modules["__main__"] = main
@@ -139,7 +156,7 @@ class _Quitter:
         raise SystemExit(code)
 
 
-class _Lazy:
+class _LazyBuiltin:
     """`help`, `copyright` and the like: made when first used."""
 
     def __init__(self, name: str) -> None:
@@ -165,4 +182,4 @@ def _add_site_builtins() -> None:
     for name in ("exit", "quit"):
         setattr(builtins, name, _Quitter(name))
     for name in ("copyright", "credits", "help", "license"):
-        setattr(builtins, name, _Lazy(name))
+        setattr(builtins, name, _LazyBuiltin(name))

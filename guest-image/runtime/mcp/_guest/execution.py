@@ -5,6 +5,7 @@ import builtins
 import sys
 from time import perf_counter
 
+from mcp._guest.environment import kept
 from mcp._guest.interrupts import Interrupts
 from mcp._guest.loading import load
 from mcp._guest.loop import Loop
@@ -69,7 +70,11 @@ class Execution:
         return outcome
 
     def _run(self, code: str, filename: str) -> object:
+        if kept.arrived:
+            load("mcp._guest.state").begin(code, self.namespace)
         compiled = compile_cell(code, filename)
+        if kept.tools:
+            load("mcp._guest.saved_tools").resolve(compiled, self.namespace)
         try:
             if compiled.co_flags & COROUTINE:
                 self.loop.run(eval(compiled, self.namespace), self.context)

@@ -33,6 +33,28 @@ HELPERS = {
         True,
     ),
     "show": ("show(*values)", "Pictures (bytes, paths, figures), tables, SVG, HTML, Markdown.", True),
+    "save_memory": (
+        "save_memory(key, value, *, metadata=None)",
+        "Keeps a JSON value for later sessions; load_memory(key) has it.",
+        True,
+    ),
+    "load_memory": ("load_memory(key, *, default=None)", "The value that was kept, or the default.", False),
+    "update_memory": (
+        "update_memory(key, fn)",
+        "Puts fn(value) in the place of the value (None if there is none), safe against others who do; returns it.",
+        False,
+    ),
+    "delete_memory": ("delete_memory(key)", "Deletes a memory; whether there was one.", False),
+    "list_memories": ("list_memories()", "All memories without their values, by key.", False),
+    "memory_exists": ("memory_exists(key)", "Whether there is such a memory.", False),
+    "get_memory_info": ("get_memory_info(key)", "Metadata, times and origin of a memory, or None.", False),
+    "save_tool": (
+        "save_tool(function)",
+        "The function (or class) is there in every later session, with the imports and constants it uses.",
+        True,
+    ),
+    "saved_tools": ("saved_tools()", "All saved tools: name, signature, when and where from.", False),
+    "delete_tool": ("delete_tool(name)", "Deletes a saved tool; whether there was one.", False),
     "capability_summary": ("capability_summary()", "The manual of this sandbox as text.", False),
 }
 # Public names without a row: classes, which document themselves.
@@ -47,8 +69,8 @@ Python in a sandbox: no network, no shell, no packages but the standard library,
 - Variables, imports and files stay until the session is reset or lost; `session` names a separate one. `await` works \
 at top level.
 - Print what you want to see; a bare last expression is shown too (not with `;`). Nobody can answer input().
-- Files: /workspace (128 MB, working directory), /tmp, /projects (64 MB each); no programs run from there. \
-Files in /workspace/out are handed to the user.
+- Files: /workspace (128 MB, working directory), /tmp (64 MB); /projects (64 MB) is kept for later sessions, after \
+each run. No programs run from there. Files in /workspace/out are handed to the user.
 - All that the last run printed: `runtime.last_output[60:120]`, `.grep("error")`, `.tail(50)`, `.text`, `.stderr`; of \
 cell 7: `runtime.outputs[7]`.
 - At its time limit a run gets a KeyboardInterrupt; code that reacts to it keeps the session. `yield_after=10` answers \

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
 
 # In the order of their needs: each step then costs a few milliseconds at most.
 MODULES = (
-    "mcp._guest.servers", "_asyncio", "os", "linecache", "mcp._guest.tracebacks", "enum", "re", "collections",
+    "mcp._guest.projects", "mcp._guest.servers", "mcp._guest.saved_tools", "mcp._guest.memory", "_asyncio", "os",
+    "linecache", "mcp._guest.tracebacks", "enum", "re", "collections",
     "functools", "signal", "contextlib", "types", "ast", "tokenize", "inspect", "traceback", "json", "typing",
     "mcp._guest.docs", "mcp._guest.results", "mcp._guest.display", "dataclasses", "warnings", "threading", "weakref",
     "selectors", "subprocess", "socket", "ssl", "logging", "concurrent.futures", "asyncio.events",

@@ -3,7 +3,7 @@
 from _frozen_importlib import ModuleSpec
 import builtins
 
-from mcp._guest.environment import table
+from mcp._guest.environment import spaces, table
 from mcp._guest.errors import MCPError, Unnamed
 from mcp._guest.naming import aliases, hint, listed, plain_alias, shown
 from mcp._guest.proxies import ServerModule
@@ -165,7 +165,8 @@ def _install_one(namespace: "dict[str, Any]", entry: "dict[str, Any]") -> None:
         _state.loaded[name] = _state.by_alias[alias] = server
         table[name] = server
         spoken = f"mcp_{alias}"
-        namespace[spoken if spoken != TABLE else f"{TABLE}_"] = server
+        for space in (namespace, *spaces):
+            space[spoken if spoken != TABLE else f"{TABLE}_"] = server
     server.__mcp_update__(entry)
 
 

@@ -6,7 +6,7 @@ import sys
 
 from mcp._guest.loading import load
 
-__all__ = ["RESULT", "Place", "compile_cell", "is_user_code", "line_of", "remember"]
+__all__ = ["RESULT", "Place", "compile_cell", "is_user_code", "line_of", "names_in", "remember"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Place:
 
 
 def label(filename: str) -> str:
-    """How a file is named to people: `<cell 4>` is `cell 4`."""
-    return filename[1:-1] if filename.startswith("<cell ") else filename
+    """How a file is named to people: `<cell 4>` is `cell 4`, `<tool total>` is `tool total`."""
+    return filename[1:-1] if filename.startswith(("<cell ", "<tool ")) else filename
 
 
 def is_user_code(filename: str) -> bool:
@@ -97,6 +97,15 @@ def remember(filename: str, code: str) -> list[str]:
         _kept_characters -= _sources.pop(oldest)
         cache.pop(oldest, None)
     return lines
+
+
+def names_in(code: "CodeType") -> "set[str]":
+    """Names that the code, or a function in it, may take from around it."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, type(code)):
+            names |= names_in(constant)
+    return names
 
 
 def compile_cell(code: str, filename: str) -> "CodeType":

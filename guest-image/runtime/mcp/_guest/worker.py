@@ -9,6 +9,7 @@ import sys
 from mcp._guest import environment, files, output
 from mcp._guest.allowance import allowance
 from mcp._guest.channel import HANDLED_SIGNALS, Channel, aside
+from mcp._guest.environment import kept
 from mcp._guest.execution import Execution, failed, flush_streams
 from mcp._guest.frames import FrameError, encode
 from mcp._guest.interrupts import Interrupts
@@ -22,7 +23,7 @@ __all__ = ["Worker"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 DEFAULT_OUTPUT_BYTES = 1 << 20
 DEFAULT_TEXT_BYTES = 32_000
@@ -45,7 +46,8 @@ class Worker:
         self.interrupts.install()
         self.calls = holder.current = Calls(channel)
         self.execution = Execution(environment.prepare(), self.interrupts)
-        self.requests: deque[Request] = deque()
+        # Code to run, and what the host wants of files between two runs.
+        self.requests: deque[Request | dict[str, Any]] = deque()
         self.wake: SimpleQueue[None] = SimpleQueue()
         self.begun: Request | None = None
         self.confined = False
@@ -61,14 +63,19 @@ class Worker:
             # in its place until it is answered, so that none is lost by that, and none is run twice.
             try:
                 if self.requests:
-                    self._serve(self.requests[0])
+                    request = self.requests[0]
+                    if isinstance(request, dict):
+                        self._serve_files(request)
+                    else:
+                        self._serve(request)
                 else:
                     self._wait(preload)
             except BaseException as error:
                 self._report(error)
 
     def _wait(self, preload: Preload) -> None:
-        if not preload:
+        files = kept.arrived and load("mcp._guest.projects").busy()
+        if not (files or preload):
             self.wake.get()
             return
         try:
@@ -76,7 +83,10 @@ class Worker:
             return
         except Empty:
             pass
-        preload.step(self.wake.empty)
+        if files:
+            load("mcp._guest.projects").settle(self.wake.empty)
+        else:
+            preload.step(self.wake.empty)
 
     def _serve(self, request: Request) -> None:
         run, cell, code, frame = request
@@ -90,6 +100,9 @@ class Worker:
                 load("mcp._guest.servers").install(self.execution.namespace, frame)
             self.calls.begin(run)
             outcome = self.execution.run(run, cell, code, allowance.text_bytes)
+            changed, _ = self.interrupts.guard(load("mcp._guest.projects").changes)
+            if changed:
+                outcome["projects"] = changed
         except BaseException as error:
             outcome = failed(run, error)
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
@@ -115,6 +128,18 @@ class Worker:
             confine(open_files)
             self.confined = True
 
+    def _serve_files(self, request: "dict[str, Any]") -> None:
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
+        try:
+            self.requests.popleft()
+            projects = load("mcp._guest.projects")
+            if request["type"] == "collect":
+                projects.collect(request, self.channel.send)
+            else:
+                projects.forget(request.get("paths"))
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
     def _answer(self, run: int, outcome: dict[str, object]) -> None:
         try:
             frame = encode(outcome)
@@ -134,6 +159,11 @@ class Worker:
             self.channel.send(encode(files.folder.answer(frame)))
         elif frame["type"] == "interrupt":
             self.interrupts.request(frame.get("id"))
+        elif frame["type"] == "state":
+            load("mcp._guest.state").receive(frame)
+        elif frame["type"] in ("collect", "forget"):
+            self.requests.append(frame)
+            self.wake.put(None)
         elif frame["type"] == "execute":
             run, code = frame.get("id"), frame.get("code")
             cell = frame.get("cell", run)

@@ -1,0 +1,304 @@
+//! What outlives a session, on its way: to a guest before its first code, and from it after each run.
+//!
+//! A guest names the files that changed; the host chooses, asks for those, and answers the call when they are on its disk.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::capture::Capture;
+use super::ending::Death;
+use super::execution::IDLE;
+use super::start::Live;
+use crate::broker::Broker;
+use crate::guest::{ChangedFiles, FilePiece, State, ToGuest};
+use crate::store::{Seen, Store, Update};
+
+/// For a guest to send the files that it was asked for.
+const COLLECT_LIMIT: Duration = Duration::from_secs(20);
+/// Notes about files in one answer.
+const NOTES: usize = 5;
+
+/// What a guest knows of what is kept.
+#[derive(Default)]
+pub(super) struct Known {
+    seen: Seen,
+    /// To be said with the next answer.
+    notes: Vec<String>,
+    /// Said with the last answers, and true still.
+    told: BTreeSet<String>,
+    incoming: Option<Incoming>,
+    collections: u64,
+}
+
+/// Files that are being sent.
+struct Incoming {
+    id: u64,
+    wanted: BTreeSet<String>,
+    files: Vec<(String, Vec<u8>)>,
+    partial: Option<(String, Vec<u8>)>,
+    room: usize,
+    unread: Vec<String>,
+    done: bool,
+}
+
+impl Known {
+    /// What is to be said of what is kept.
+    pub(super) fn notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// A piece of a file; false where nobody asked for it.
+    pub(super) fn take_piece(&mut self, piece: FilePiece<'_>) -> bool {
+        self.incoming
+            .as_mut()
+            .is_some_and(|incoming| incoming.take(piece))
+    }
+
+    /// The guest has sent all; false where nobody asked.
+    pub(super) fn take_end(&mut self, id: u64) -> bool {
+        let incoming = self.incoming.as_mut().filter(|incoming| incoming.id == id);
+        incoming.is_some_and(|incoming| {
+            incoming.done = true;
+            true
+        })
+    }
+
+    /// Notes that are news: what was said last time and holds still is not said again.
+    fn news(&mut self, notes: Vec<String>) {
+        let now: BTreeSet<String> = notes.iter().cloned().collect();
+        let mut news: Vec<String> = notes
+            .into_iter()
+            .filter(|note| !self.told.contains(note))
+            .collect();
+        self.told = now;
+        let more = news.len().saturating_sub(NOTES);
+        news.truncate(NOTES);
+        if more > 0 {
+            news.push(format!("{more} more files below /projects are not kept"));
+        }
+        self.notes.append(&mut news);
+    }
+}
+
+impl Incoming {
+    fn take(&mut self, piece: FilePiece<'_>) -> bool {
+        let path = piece.path.as_ref();
+        if self.done || !self.wanted.contains(path) {
+            return false;
+        }
+        let Some(bytes) = piece.bytes else {
+            self.wanted.remove(path);
+            self.unread.push(path.to_owned());
+            return true;
+        };
+        let (_, mut so_far) = self
+            .partial
+            .take()
+            .filter(|(partial, _)| partial == path)
+            .unwrap_or_default();
+        let Some(room) = self.room.checked_sub(bytes.len()) else {
+            self.wanted.remove(path);
+            self.unread.push(path.to_owned());
+            return true;
+        };
+        self.room = room;
+        so_far.extend_from_slice(&bytes);
+        if piece.more {
+            self.partial = Some((path.to_owned(), so_far));
+        } else {
+            self.wanted.remove(path);
+            self.files.push((path.to_owned(), so_far));
+        }
+        true
+    }
+}
+
+impl Live {
+    /// Tells the guest what is new since it was last told. Goes out with the next frames.
+    pub(super) async fn tell(&mut self, broker: &Arc<Broker>) {
+        let updated = broker.update(std::mem::take(&mut self.known.seen)).await;
+        self.take_update(updated);
+    }
+
+    /// Likewise, with what was read before.
+    pub(super) fn take_update(&mut self, (seen, update): (Seen, Update)) {
+        self.known.seen = seen;
+        for frame in State::frames(&update) {
+            if self.link.sender.queue_json(&frame).is_err() {
+                self.known
+                    .notes
+                    .push("not all of what is kept fits into the sandbox".to_owned());
+            }
+        }
+        self.known.notes.extend(update.notes);
+    }
+
+    /// Brings files that a run has changed to the host. What comes of it is in the notes.
+    pub(super) async fn carry(
+        &mut self,
+        files: ChangedFiles,
+        store: &Arc<Store>,
+        capture: &mut Capture,
+        output_bytes: u64,
+    ) -> Result<(), Death> {
+        let ChangedFiles {
+            changed,
+            deleted,
+            odd,
+        } = files;
+        let mut notes: Vec<String> = odd
+            .iter()
+            .map(|(path, why)| Store::refuse(path, why))
+            .collect();
+        let (paths, refused) = {
+            let (store, deleted) = (Arc::clone(store), deleted.clone());
+            blocking(move || store.choose(&changed, &deleted))
+                .await
+                .unwrap_or_default()
+        };
+        notes.extend(refused);
+        if !paths.is_empty() || !deleted.is_empty() {
+            match self.collect(paths, &deleted, store, capture, output_bytes).await {
+                Ok(incoming) => self.keep(incoming, deleted, store, &mut notes).await,
+                Err(Some(death)) => return Err(death),
+                Err(None) => notes.push("what this run left below /projects is not kept: the sandbox did not send it in time".to_owned()),
+            }
+        }
+        self.known.news(notes);
+        Ok(())
+    }
+
+    /// Asks the guest for files, and waits for them.
+    async fn collect(
+        &mut self,
+        paths: Vec<String>,
+        deleted: &[String],
+        store: &Store,
+        capture: &mut Capture,
+        output_bytes: u64,
+    ) -> Result<Incoming, Option<Death>> {
+        self.known.collections += 1;
+        let id = self.known.collections;
+        self.link.sender.queue(&ToGuest::Collect {
+            id,
+            paths: &paths,
+            deleted,
+        });
+        self.known.incoming = Some(Incoming {
+            id,
+            wanted: paths.into_iter().collect(),
+            files: Vec::new(),
+            partial: None,
+            room: usize::try_from(store.limits().file_bytes).unwrap_or(usize::MAX),
+            unread: Vec::new(),
+            done: false,
+        });
+        let waited = timeout(COLLECT_LIMIT, self.until_collected(capture, output_bytes)).await;
+        let incoming = self.known.incoming.take();
+        match waited {
+            Ok(Ok(())) => incoming.ok_or(None),
+            Ok(Err(death)) => Err(Some(death)),
+            Err(_) => Err(None),
+        }
+    }
+
+    async fn until_collected(
+        &mut self,
+        capture: &mut Capture,
+        output_bytes: u64,
+    ) -> Result<(), Death> {
+        let mut unwritable = false;
+        while self
+            .known
+            .incoming
+            .as_ref()
+            .is_some_and(|incoming| !incoming.done)
+        {
+            tokio::select! {
+                biased;
+                result = self.link.sender.flush(), if self.link.sender.is_pending() && !unwritable => {
+                    unwritable = result.is_err();
+                }
+                event = self.link.receiver.event() => {
+                    self.hear(event, None, IDLE, capture, output_bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what came on the disk. What could not be is asked for again after the next run.
+    async fn keep(
+        &mut self,
+        incoming: Incoming,
+        deleted: Vec<String>,
+        store: &Arc<Store>,
+        notes: &mut Vec<String>,
+    ) {
+        let sent: Vec<String> = incoming
+            .files
+            .iter()
+            .map(|(path, _)| path.clone())
+            .collect();
+        let (store, files) = (Arc::clone(store), incoming.files);
+        let mut seen = std::mem::take(&mut self.known.seen);
+        let kept = blocking(move || {
+            let kept = store.keep(&files, &deleted, &mut seen);
+            (kept, seen)
+        });
+        let mut lost: BTreeSet<String> = sent
+            .into_iter()
+            .chain(incoming.unread.iter().cloned())
+            .collect();
+        match kept.await {
+            Some((Ok(kept), seen)) => {
+                self.known.seen = seen;
+                notes.extend(kept.notes);
+                for path in &kept.files {
+                    lost.remove(path);
+                }
+            }
+            Some((Err(error), seen)) => {
+                self.known.seen = seen;
+                notes.push(format!(
+                    "what this run left below /projects is not kept: {error}"
+                ));
+            }
+            None => notes.push(
+                "what this run left below /projects is not kept: the bridge is shutting down"
+                    .to_owned(),
+            ),
+        }
+        let unread = incoming
+            .unread
+            .iter()
+            .map(|path| Store::refuse(path, "it could not be read"));
+        notes.extend(unread);
+        if !lost.is_empty() {
+            let paths: Vec<String> = lost.into_iter().collect();
+            self.link.sender.queue(&ToGuest::Forget { paths: &paths });
+        }
+    }
+}
+
+/// Work that may block; `None` where the bridge goes down.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
+impl Broker {
+    /// What is new for a guest that knows `seen`. What holds secrets of definitions is left out.
+    pub(super) async fn update(self: &Arc<Self>, seen: Seen) -> (Seen, Update) {
+        let redactor = self.secrets().await;
+        let store = Arc::clone(self.store());
+        let updated = blocking(move || {
+            let mut seen = seen;
+            let update = store.update(&mut seen, &|text| redactor.finds_in(text));
+            (seen, update)
+        });
+        updated.await.unwrap_or_default()
+    }
+}

@@ -1,0 +1,349 @@
+//! Project files: what code leaves below `/projects` comes to the host after each run, and is there again at the start of
+//! the next session.
+//!
+//! Nothing is mounted: a guest names what has changed, the host decides what it takes. Links are never followed below
+//! the folder. Of two sessions that change one file the last one wins; what it replaces without having seen it is kept
+//! as a version.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::lock::Lock;
+use super::write::{self, Stamp};
+use super::{Error, Limits, Moment, path};
+
+/// Where replaced files go.
+const VERSIONS: &str = ".versions/files";
+/// Of each file, older versions that are kept.
+const KEPT_VERSIONS: usize = 5;
+/// Deeper folders are not looked into.
+const DEEPEST: usize = 16;
+/// Entries that are looked at.
+const MOST_ENTRIES: usize = 50_000;
+const MODE: u32 = 0o666;
+
+/// What became of files that a guest changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Files that are on the disk now.
+    pub files: Vec<String>,
+    /// Files and why they were not taken, and what else a user should know.
+    pub notes: Vec<String>,
+}
+
+/// The files that there are.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) files: BTreeMap<String, Stamp>,
+    pub(super) total: u64,
+    /// Not project files, or too many.
+    pub(super) left_out: Vec<(String, &'static str)>,
+}
+
+/// All project files.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: PathBuf,
+    limits: Limits,
+    lock: Lock,
+}
+
+impl Files {
+    pub(super) fn new(folder: PathBuf, limits: Limits) -> Self {
+        Self {
+            lock: Lock::of(&folder),
+            folder,
+            limits,
+        }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Looks what there is. Folders that cannot be read are left out: a session starts without them rather than not.
+    pub(super) fn find(&self) -> Found {
+        let mut found = Found::default();
+        let mut folders = vec![(self.folder.clone(), String::new(), 0)];
+        let mut looked_at = 0;
+        while let Some((folder, prefix, depth)) = folders.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                looked_at += 1;
+                if looked_at > MOST_ENTRIES {
+                    found.left_out.push((prefix, "there are too many files"));
+                    return found;
+                }
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
+                if (prefix.is_empty() && path::is_taken(&name))
+                    || name == "__pycache__"
+                    || write::sweep(&folder, &name)
+                {
+                    continue;
+                }
+                let path = format!("{prefix}{name}");
+                let Ok(facts) = entry.metadata() else {
+                    continue;
+                };
+                if facts.is_dir() && depth < DEEPEST {
+                    folders.push((entry.path(), format!("{path}/"), depth + 1));
+                } else if !facts.is_file() {
+                    found.left_out.push((path, "it is no regular file"));
+                } else if let Some(problem) = path::problem(&path) {
+                    found.left_out.push((path, problem));
+                } else {
+                    let stamp = Stamp::of(&facts);
+                    found.total += stamp.size;
+                    found.files.insert(path, stamp);
+                }
+            }
+        }
+        found
+    }
+
+    /// The bytes of a file, if it is there still.
+    pub(super) fn read(&self, path: &str) -> Option<(Vec<u8>, Stamp)> {
+        if !self.is_plain(path) {
+            return None;
+        }
+        write::read(&self.folder.join(path), self.limits.file_bytes)
+            .ok()
+            .flatten()
+    }
+
+    /// Which of the changed files (with their sizes) are worth being sent; notes say why others are not.
+    pub(super) fn choose(
+        &self,
+        changed: &[(String, u64)],
+        deleted: &[String],
+    ) -> (Vec<String>, Vec<String>) {
+        let found = self.find();
+        let mut notes = Vec::new();
+        let (mut total, mut count) = (found.total, found.files.len());
+        for path in deleted {
+            if let Some(stamp) = found.files.get(path) {
+                total -= stamp.size;
+                count -= 1;
+            }
+        }
+        let gone: BTreeSet<&str> = deleted.iter().map(String::as_str).collect();
+        let mut taken: HashMap<String, &str> = HashMap::new();
+        for path in found
+            .files
+            .keys()
+            .filter(|path| !gone.contains(path.as_str()))
+        {
+            taken.insert(path::folded(path), path);
+        }
+        let mut chosen = Vec::new();
+        for (path, size) in changed {
+            let before = found
+                .files
+                .get(path)
+                .filter(|_| !gone.contains(path.as_str()));
+            let rest = total - before.map_or(0, |before| before.size);
+            let problem = path::problem(path).map(str::to_owned).or_else(|| {
+                let other = taken
+                    .get(&path::folded(path))
+                    .filter(|other| **other != path)?;
+                Some(format!("its name differs from {other} by capitals only"))
+            });
+            let problem = problem.or_else(|| {
+                let many = before.is_none() && count >= self.limits.files;
+                many.then(|| {
+                    format!(
+                        "there are {} files already (store_file_count)",
+                        self.limits.files
+                    )
+                })
+            });
+            let problem = problem.or_else(|| {
+                let large = rest + size > self.limits.file_bytes;
+                large.then(|| {
+                    format!(
+                        "all files together may have {} bytes (store_files)",
+                        self.limits.file_bytes
+                    )
+                })
+            });
+            if let Some(problem) = problem {
+                notes.push(not_kept(path, &problem));
+                continue;
+            }
+            total = rest + size;
+            count += usize::from(before.is_none());
+            taken.insert(path::folded(path), path);
+            chosen.push(path.clone());
+        }
+        (chosen, notes)
+    }
+
+    /// Writes files and deletes others; all is on the disk when this returns. `seen` is what the session knows of.
+    pub(super) fn keep(
+        &self,
+        files: &[(String, Vec<u8>)],
+        deleted: &[String],
+        seen: &mut HashMap<String, Stamp>,
+    ) -> Result<Kept, Error> {
+        let _locked = self.lock.take()?;
+        // Other sessions may have written since the files were chosen.
+        let sizes: Vec<(String, u64)> = files
+            .iter()
+            .map(|(path, bytes)| (path.clone(), bytes.len() as u64))
+            .collect();
+        let (chosen, notes) = self.choose(&sizes, deleted);
+        let chosen: BTreeSet<String> = chosen.into_iter().collect();
+        let mut kept = Kept {
+            files: Vec::new(),
+            notes,
+        };
+        let mut folders = BTreeSet::new();
+        for path in deleted {
+            self.delete(path, seen, &mut kept, &mut folders);
+        }
+        for (path, bytes) in files.iter().filter(|(path, _)| chosen.contains(path)) {
+            match self.write(path, bytes, seen, &mut kept.notes, &mut folders) {
+                Ok(()) => kept.files.push(path.clone()),
+                Err(error) => kept.notes.push(not_kept(path, &error.to_string())),
+            }
+        }
+        for folder in folders {
+            // One that was removed with its last file needs no sync.
+            if let Err(error) = write::sync_folder(&folder)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(Error::io("project files could not be written")(error));
+            }
+        }
+        Ok(kept)
+    }
+
+    fn write(
+        &self,
+        path: &str,
+        bytes: &[u8],
+        seen: &mut HashMap<String, Stamp>,
+        notes: &mut Vec<String>,
+        folders: &mut BTreeSet<PathBuf>,
+    ) -> io::Result<()> {
+        let target = self.folder.join(path);
+        let mut folder = self.folder.clone();
+        let parents = path.rsplit_once('/').map_or("", |(parents, _)| parents);
+        for part in parents.split('/').filter(|part| !part.is_empty()) {
+            let parent = folder.clone();
+            folder.push(part);
+            match fs::symlink_metadata(&folder) {
+                Ok(facts) if facts.is_dir() => {}
+                Ok(_) => {
+                    return Err(io::Error::other(
+                        "there is something else in its place on the host",
+                    ));
+                }
+                Err(_) => {
+                    fs::create_dir(&folder)?;
+                    folders.insert(parent);
+                }
+            }
+        }
+        if let Ok(facts) = fs::symlink_metadata(&target) {
+            if !facts.is_file() {
+                return Err(io::Error::other(
+                    "there is something else in its place on the host",
+                ));
+            }
+            let unseen = seen.get(path) != Some(&Stamp::of(&facts));
+            if unseen
+                && let Some((older, _)) = write::read(&target, self.limits.file_bytes)?
+                && older != bytes
+            {
+                let version = self.keep_version(path, &older)?;
+                notes.push(format!("/projects/{path} was changed by another session meanwhile; its version is kept as {version}"));
+            }
+        }
+        write::put(&target, bytes, MODE)?;
+        folders.insert(folder);
+        seen.insert(path.to_owned(), Stamp::of(&fs::symlink_metadata(&target)?));
+        Ok(())
+    }
+
+    /// Deletes a file that is as the session knew it; any other is kept.
+    fn delete(
+        &self,
+        path: &str,
+        seen: &mut HashMap<String, Stamp>,
+        kept: &mut Kept,
+        folders: &mut BTreeSet<PathBuf>,
+    ) {
+        let known = seen.remove(path);
+        if path::problem(path).is_some() || !self.is_plain(path) {
+            return;
+        }
+        let target = self.folder.join(path);
+        let Ok(facts) = fs::symlink_metadata(&target) else {
+            return;
+        };
+        if known != Some(Stamp::of(&facts)) {
+            kept.notes.push(format!(
+                "/projects/{path} is kept on the host: another session changed it meanwhile"
+            ));
+            return;
+        }
+        if let Err(error) = fs::remove_file(&target) {
+            kept.notes.push(format!(
+                "/projects/{path} could not be deleted on the host: {error}"
+            ));
+            return;
+        }
+        let mut folder = target.parent().map(Path::to_owned);
+        while let Some(empty) = folder.filter(|folder| *folder != self.folder) {
+            folders.insert(empty.clone());
+            if fs::remove_dir(&empty).is_err() {
+                return;
+            }
+            folder = empty.parent().map(Path::to_owned);
+        }
+        folders.insert(self.folder.clone());
+    }
+
+    fn keep_version(&self, path: &str, bytes: &[u8]) -> io::Result<String> {
+        let folder = self.folder.join(VERSIONS).join(path);
+        fs::create_dir_all(&folder)?;
+        let mut older: Vec<PathBuf> = fs::read_dir(&folder)?
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        older.retain(|path| path.is_file());
+        older.sort_unstable();
+        let now = Moment::now().to_string().replace(':', "");
+        let mut name = now.clone();
+        for number in 2.. {
+            if !folder.join(&name).exists() {
+                break;
+            }
+            name = format!("{now}-{number}");
+        }
+        write::replace(&folder.join(&name), bytes, MODE)?;
+        for path in older.iter().rev().skip(KEPT_VERSIONS - 1) {
+            let _ = fs::remove_file(path);
+        }
+        Ok(format!("{VERSIONS}/{path}/{name}"))
+    }
+
+    /// No part of it is a link.
+    fn is_plain(&self, path: &str) -> bool {
+        let mut folder = self.folder.clone();
+        path.split('/').all(|part| {
+            folder.push(part);
+            fs::symlink_metadata(&folder).is_ok_and(|facts| !facts.is_symlink())
+        })
+    }
+}
+
+/// What is said of a file that was not taken.
+pub(super) fn not_kept(path: &str, problem: &str) -> String {
+    let shown: String = path.chars().take(120).collect();
+    format!("/projects/{} is not kept: {problem}", shown.escape_debug())
+}

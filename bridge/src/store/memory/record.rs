@@ -1,0 +1,217 @@
+//! One file: `key`, `value`, `metadata`, `created_at`, `updated_at` as ever, and `provenance` behind them, which readers
+//! that do not know it leave alone. The value stays text: nothing about it can change by being read.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+use sha2::{Digest, Sha256};
+
+use super::Change;
+use super::index::Info;
+use crate::store::{Moment, Origin, hex};
+
+/// Fields with a meaning of their own.
+const KNOWN: [&str; 6] = [
+    "key",
+    "value",
+    "metadata",
+    "created_at",
+    "updated_at",
+    "provenance",
+];
+
+/// A memory as it was read.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: Box<RawValue>,
+    /// What was said about it.
+    pub metadata: Value,
+    /// Seconds since 1970.
+    pub created_at: Value,
+    /// Likewise.
+    pub updated_at: Value,
+    /// Who wrote it: `session`, `run`, `time`.
+    pub provenance: Value,
+    /// Changes with every change.
+    pub version: String,
+    /// Other fields that the file has.
+    rest: Map<String, Value>,
+}
+
+impl Loaded {
+    /// It is the memory of this key.
+    pub(super) fn is_of(&self, key: &str) -> bool {
+        self.key.trim() == key
+    }
+}
+
+/// The file without its value.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    #[serde(default)]
+    key: Option<String>,
+    #[expect(dead_code, reason = "it has to be there")]
+    value: IgnoredAny,
+    #[serde(default)]
+    metadata: Value,
+    #[serde(default)]
+    created_at: Value,
+    #[serde(default)]
+    updated_at: Value,
+    #[serde(default)]
+    provenance: Value,
+}
+
+impl Head {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(unmarked(bytes)).map_err(|error| explain(bytes, &error))
+    }
+
+    pub(super) fn into_info(self, file: &str, size: u64, modified: Moment) -> Info {
+        let modified = modified.epoch();
+        Info {
+            key: self.key.unwrap_or_else(|| stem(file)),
+            metadata: metadata(self.metadata),
+            created_at: time(self.created_at, modified),
+            updated_at: time(self.updated_at, modified),
+            provenance: self.provenance,
+            size,
+        }
+    }
+}
+
+/// The whole file.
+#[derive(Deserialize)]
+pub(super) struct Parsed {
+    #[serde(default)]
+    key: Option<String>,
+    value: Box<RawValue>,
+    #[serde(default)]
+    metadata: Value,
+    #[serde(default)]
+    created_at: Value,
+    #[serde(default)]
+    updated_at: Value,
+    #[serde(default)]
+    provenance: Value,
+}
+
+impl Parsed {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(unmarked(bytes)).map_err(|error| explain(bytes, &error))
+    }
+
+    pub(super) fn into_loaded(self, file: &str, bytes: &[u8]) -> Loaded {
+        // What else is in the file is somebody's; where it cannot be held it is not kept.
+        let rest: Map<String, Value> = serde_json::from_slice(unmarked(bytes)).unwrap_or_default();
+        let now = Moment::now().epoch();
+        Loaded {
+            key: self.key.unwrap_or_else(|| stem(file)),
+            value: self.value,
+            metadata: metadata(self.metadata),
+            created_at: time(self.created_at, now),
+            updated_at: time(self.updated_at, now),
+            provenance: self.provenance,
+            version: version(bytes),
+            rest: rest
+                .into_iter()
+                .filter(|(name, _)| !KNOWN.contains(&name.as_str()))
+                .collect(),
+        }
+    }
+}
+
+/// Identifies what a file holds.
+pub(super) fn version(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    hex(&digest[..12])
+}
+
+/// Bytes of a value as it is written.
+pub(super) fn size_of(value: &Value) -> u64 {
+    struct Counter(u64);
+
+    impl std::io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    let _ = serde_json::to_writer(&mut counter, value);
+    counter.0
+}
+
+/// The text of a file after a change.
+pub(super) fn compose(
+    key: &str,
+    change: &Change,
+    before: Option<&Loaded>,
+    origin: &Origin,
+    now: Moment,
+) -> String {
+    let epoch = Number::from_f64(now.epoch()).map_or(Value::Null, Value::Number);
+    let metadata = change
+        .metadata
+        .clone()
+        .or_else(|| before.map(|before| before.metadata.clone()));
+    let mut record = Map::new();
+    // As it was written before: some readers compare it with what they have.
+    let key = before.map_or(key, |before| &before.key);
+    record.insert("key".to_owned(), key.into());
+    record.insert("value".to_owned(), change.value.clone());
+    record.insert(
+        "metadata".to_owned(),
+        self::metadata(metadata.unwrap_or_default()),
+    );
+    record.insert(
+        "created_at".to_owned(),
+        before.map_or_else(|| epoch.clone(), |before| before.created_at.clone()),
+    );
+    record.insert("updated_at".to_owned(), epoch);
+    record.insert("provenance".to_owned(), origin.to_json(now));
+    record.extend(before.map(|before| before.rest.clone()).unwrap_or_default());
+    let mut text = serde_json::to_string_pretty(&Value::Object(record)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Editors of some systems put a mark in front.
+fn unmarked(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+fn explain(bytes: &[u8], error: &serde_json::Error) -> String {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return "it is empty".to_owned();
+    }
+    format!("not a JSON object with a value: {error}")
+}
+
+fn stem(file: &str) -> String {
+    file.trim_end_matches(".json").to_owned()
+}
+
+fn metadata(value: Value) -> Value {
+    if value.is_null() {
+        Value::Object(Map::new())
+    } else {
+        value
+    }
+}
+
+fn time(value: Value, otherwise: f64) -> Value {
+    if value.is_number() {
+        return value;
+    }
+    Number::from_f64(otherwise).map_or(Value::Null, Value::Number)
+}

@@ -1,0 +1,34 @@
+"""What the host keeps for every session: comes in `state` frames before the first code, and is taken up by that."""
+
+import sys
+
+from mcp._guest.environment import kept
+from mcp._guest.loading import load
+
+__all__ = ["begin", "receive"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def receive(frame: "dict[str, Any]") -> None:
+    """In the reader thread. The last frame says that it is."""
+    tools = frame.get("tools")
+    if isinstance(tools, dict):
+        load("mcp._guest.saved_tools").receive(tools.get("saved"), tools.get("own"))
+    if any(frame.get(name) for name in ("files", "views", "gone")):
+        load("mcp._guest.projects").receive(frame)
+    kept.arrived = True
+
+
+def begin(code: str, namespace: "dict[str, Any]") -> None:
+    """Before code is compiled: names of saved tools, and files where the code may look at them."""
+    projects = load("mcp._guest.projects")
+    if "projects" in code:
+        projects.settle()
+    if not projects.busy():
+        kept.arrived = False
+        for problem in projects.problems():
+            print(problem, file=sys.stderr)
+    load("mcp._guest.saved_tools").bind(namespace)

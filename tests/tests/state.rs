@@ -1,0 +1,371 @@
+//! What outlives sessions, bridges and engines: memories, saved tools, project files.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+
+use integration_tests::bridge::Builder;
+use integration_tests::{Bridge, EngineUnderTest, Home, Kind, each_engine, limit};
+use serde_json::{Value, json};
+
+const SIGKILL: i32 = 9;
+
+/// A state folder that outlives bridges, for the user that they run as.
+struct State {
+    folder: tempfile::TempDir,
+}
+
+impl State {
+    fn new() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("mcb-state.")
+            .tempdir()
+            .unwrap();
+        let state = Self { folder };
+        fs::set_permissions(
+            state.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o777),
+        )
+        .unwrap();
+        state
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join("user_tools").join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    /// As a user would have put it there.
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.file(name).parent().unwrap()).unwrap();
+        fs::write(self.file(name), text).unwrap();
+    }
+
+    /// Gives all in it to the user that a bridge for this engine runs as.
+    fn own(&self, engine: &EngineUnderTest) {
+        let Some(user) = engine.user else { return };
+        let mut folders = vec![self.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            chown(&folder, Some(user.uid), Some(user.gid)).unwrap();
+            for entry in fs::read_dir(folder).unwrap().flatten() {
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    chown(entry.path(), Some(user.uid), Some(user.gid)).unwrap();
+                }
+            }
+        }
+    }
+
+    fn builder<'a>(&self, engine: &'a EngineUnderTest) -> Builder<'a> {
+        self.own(engine);
+        Builder::new(Some(engine))
+            .variable("MCP_BRIDGE_STATE_DIR", self.path().display().to_string())
+    }
+
+    fn bridge(&self, engine: &EngineUnderTest) -> Bridge {
+        self.builder(engine).start()
+    }
+}
+
+const SAVE: &str = "
+import re
+WORDS = ['b', 'a']
+def tidy(text):
+    return sorted(re.findall('[a-z]', text) + WORDS)
+async def twice(text):
+    return tidy(text) * 2
+save_tool(tidy, twice)
+save_memory('plan / 2026', {'steps': [1, 2.5, 10**40], 'done': None}, metadata={'by': 'test'})
+import os
+os.makedirs('/projects/data')
+open('/projects/data/numbers.csv', 'w').write('1,2\\n')
+open('/projects/raw.bin', 'wb').write(bytes(range(256)))
+print('saved')
+";
+
+const USE: &str = "
+print(await twice('c'))
+plan = load_memory('plan / 2026')
+print(plan == {'steps': [1, 2.5, 10**40], 'done': None}, get_memory_info('plan / 2026')['metadata'])
+print(open('/projects/data/numbers.csv').read(), end='')
+print(open('/projects/raw.bin', 'rb').read() == bytes(range(256)))
+";
+
+const USED: &str = "['a', 'b', 'c', 'a', 'b', 'c']\nTrue {'by': 'test'}\n1,2\nTrue\n";
+
+/// On this engine after any of the others, each time by a bridge whose predecessor was killed.
+fn what_was_kept_is_there_in_the_next_bridge_on_any_engine_after_sigkill(engine: &EngineUnderTest) {
+    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
+        let Some(other) = EngineUnderTest::shared(kind) else {
+            continue;
+        };
+        other.ensure_image();
+        let state = State::new();
+        let mut first = state.bridge(&other);
+        assert_eq!(first.run(SAVE).succeeded(), "saved\n");
+        first.signal(SIGKILL);
+        first.wait(limit(5));
+        drop(first);
+        let mut second = state.bridge(engine);
+        assert_eq!(second.run(USE).succeeded(), USED, "after {}", kind.name());
+    }
+}
+
+fn files_of_the_predecessor_are_used_and_stay_readable(engine: &EngineUnderTest) {
+    let state = State::new();
+    state.write(
+        "user_tools.py",
+        "import json\n\ndef old(x):\n    return json.dumps(x)\n\nLIMIT = 5\n_private = 1\n",
+    );
+    state.write("memory/a_b.json", r#"{"key": "a b", "value": [1], "metadata": {"k": 1}, "created_at": 1.5, "updated_at": 2.5}"#);
+    let mut bridge = state.bridge(engine);
+    let code = "print(old([LIMIT]), load_memory('a b'), '_private' in globals())\nprint(sorted(__import__('os').listdir('/projects')), sorted(__import__('os').listdir('/projects/memory')))";
+    assert_eq!(
+        bridge.run(code).succeeded(),
+        "[5] [1] False\n['memory', 'user_tools.py'] ['a_b.json']\n"
+    );
+    bridge
+        .run("def new(): return old(1)\nsave_tool(new)\nsave_memory('a b', [2])")
+        .succeeded();
+    let text = state.read("user_tools.py");
+    assert!(
+        text.starts_with(
+            "import json\n\ndef old(x):\n    return json.dumps(x)\n\nLIMIT = 5\n_private = 1\n"
+        ) && text.contains("def new(): return old(1)"),
+        "{text}"
+    );
+    let record: Value = serde_json::from_str(&state.read("memory/a_b.json")).unwrap();
+    assert_eq!(
+        (&record["value"], &record["metadata"], &record["created_at"]),
+        (&json!([2]), &json!({"k": 1}), &json!(1.5))
+    );
+    let code = "print(new(), open('/projects/memory/a_b.json').read().count('2'))";
+    let answer = bridge.call(&json!({"code": code, "session": "other"}));
+    assert!(answer.succeeded().starts_with("1 "), "{}", answer.text());
+}
+
+fn a_bad_tool_costs_only_itself_and_is_named(engine: &EngineUnderTest) {
+    let state = State::new();
+    let tool = |name: &str, body: &str| {
+        format!(
+            "# >>> tool {name} (saved 2026-11-29T21:57:00Z by session s)\n{body}\n# <<< tool {name}\n"
+        )
+    };
+    let text = [
+        tool("good", "def good(): return 1"),
+        tool("broken", "def broken(:\n    pass"),
+        tool("missing", "import nonsense\ndef missing(): pass"),
+        tool("endless", "while True: pass\ndef endless(): pass"),
+        "# >>> tool torn (saved x by session s)\ndef torn(): return 2\n".to_owned(),
+    ];
+    state.write("user_tools.py", &text.concat());
+    let mut bridge = state.bridge(engine);
+    let first = bridge.run("print(good())");
+    assert_eq!(first.succeeded(), "1\n");
+    assert!(
+        first.text().contains("the tool torn has no end"),
+        "{}",
+        first.text()
+    );
+    bridge
+        .run("broken()")
+        .failed("error", "saved tool 'broken' cannot be loaded: SyntaxError");
+    bridge.run("missing()").failed("error", "saved tool 'missing' cannot be loaded: ModuleNotFoundError: No module named 'nonsense' (line 1)");
+    let slow = bridge.call(&json!({"code": "endless()", "timeout": limit(1).as_secs()}));
+    slow.failed("timeout", "variables are kept");
+    assert_eq!(bridge.run("print(good(), torn())").succeeded(), "1 2\n");
+}
+
+fn changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named(engine: &EngineUnderTest) {
+    let state = State::new();
+    let mut bridge = state.bridge(engine);
+    bridge
+        .run("open('/projects/a.txt', 'w').write('1')\nopen('/projects/b.txt', 'w').write('1')")
+        .succeeded();
+    assert_eq!(
+        (state.read("a.txt"), state.read("b.txt")),
+        ("1".to_owned(), "1".to_owned())
+    );
+    bridge
+        .run("import os\nopen('/projects/a.txt', 'a').write('2')\nos.remove('/projects/b.txt')")
+        .succeeded();
+    assert_eq!(state.read("a.txt"), "12");
+    assert!(!state.file("b.txt").exists());
+    let answer = bridge.run("os.symlink('/etc/passwd', '/projects/link')\nopen('/projects/A.TXT', 'w').write('x')\nopen('/projects/c\\\\d', 'w').write('x')");
+    answer.succeeded();
+    for named in [
+        "/projects/link is not kept",
+        "/projects/A.TXT is not kept",
+        "/projects/c\\\\d is not kept",
+    ] {
+        assert!(
+            answer.field("note").as_str().unwrap().contains(named),
+            "{named}: {}",
+            answer.text()
+        );
+    }
+    let names: Vec<String> = fs::read_dir(state.path().join("user_tools"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(
+        names.iter().all(|name| name == "a.txt" || name == ".lock"),
+        "{names:?}"
+    );
+    // Views cannot be written to.
+    bridge.run("save_memory('k', 1)").succeeded();
+    bridge
+        .run("open('/projects/memory/k.json', 'w')")
+        .failed("error", "PermissionError");
+    bridge
+        .run("open('/projects/memory/new.json', 'w')")
+        .failed("error", "PermissionError");
+    // Also what a run leaves that was stopped.
+    let stopped = bridge.call(&json!({"code": "open('/projects/late.txt', 'w').write('x')\nwhile True: pass", "timeout": limit(1).as_secs()}));
+    stopped.failed("timeout", "variables are kept");
+    assert_eq!(state.read("late.txt"), "x");
+}
+
+fn quotas_are_typed_errors_and_the_session_goes_on(engine: &EngineUnderTest) {
+    let state = State::new();
+    let mut bridge = state
+        .builder(engine)
+        .variable("MCP_BRIDGE_STORE_VALUE", "1k")
+        .variable("MCP_BRIDGE_STORE_MEMORY_COUNT", "2")
+        .variable("MCP_BRIDGE_STORE_FILES", "1k")
+        .start();
+    let large = bridge.run("try:\n    save_memory('k', 'x' * 2000)\nexcept PermissionError as error:\n    print(isinstance(error, runtime.MCPError), error)");
+    assert!(
+        large
+            .succeeded()
+            .starts_with("True memory \"k\" has 2002 bytes; at most 1024 are kept"),
+        "{}",
+        large.text()
+    );
+    bridge
+        .run("save_memory('a', 1); save_memory('b', 1)\nsave_memory('c', 1)")
+        .failed("error", "store_memory_count");
+    let files = bridge.run(
+        "open('/projects/large', 'w').write('x' * 2000)\nopen('/projects/small', 'w').write('x')",
+    );
+    assert!(
+        files
+            .field("note")
+            .as_str()
+            .unwrap()
+            .contains("/projects/large is not kept"),
+        "{}",
+        files.text()
+    );
+    assert!(state.file("small").exists() && !state.file("large").exists());
+}
+
+/// Through real guests: two bridges, each in a session of its own.
+fn heavy_two_bridges_of_a_thousand_updates_make_two_thousand(engine: &EngineUnderTest) {
+    let state = State::new();
+    let mut bridges: Vec<Bridge> = (0..2)
+        .map(|_| {
+            let builder = state.builder(engine);
+            builder.variable("MCP_BRIDGE_MAX_TIMEOUT", "600").start()
+        })
+        .collect();
+    let code =
+        "for _ in range(1000):\n    update_memory('n', lambda n: (n or 0) + 1)\nprint('done')";
+    let ids: Vec<u64> = bridges
+        .iter_mut()
+        .map(|bridge| bridge.ask_run(&json!({"code": code, "timeout": 600})))
+        .collect();
+    for (bridge, id) in bridges.iter_mut().zip(ids) {
+        assert_eq!(bridge.answer(id, limit(250)).succeeded(), "done\n");
+    }
+    assert_eq!(
+        bridges[0].run("print(load_memory('n'))").succeeded(),
+        "2000\n"
+    );
+}
+
+each_engine!(
+    what_was_kept_is_there_in_the_next_bridge_on_any_engine_after_sigkill,
+    files_of_the_predecessor_are_used_and_stay_readable,
+    a_bad_tool_costs_only_itself_and_is_named,
+    changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named,
+    quotas_are_typed_errors_and_the_session_goes_on,
+    heavy_two_bridges_of_a_thousand_updates_make_two_thousand,
+);
+
+/// Runs a command on a state folder, without any engine.
+fn command(state: &State, arguments: &[&str]) -> integration_tests::cli::Ran {
+    let builder =
+        Builder::new(None).variable("MCP_BRIDGE_STATE_DIR", state.path().display().to_string());
+    integration_tests::cli::run(builder, arguments, b"")
+}
+
+#[test]
+fn the_command_line_shows_and_deletes_what_is_kept() {
+    let state = State::new();
+    state.write("memory/a_b.json", r#"{"key": "a b", "value": {"x": 1.50}, "metadata": {}, "created_at": 1.5, "updated_at": 2.5}"#);
+    state.write("memory/torn.json", "{");
+    state.write("user_tools.py", "X = 1\n# >>> tool f (saved 2026-11-29T21:57:00Z by session s)\ndef f(x): return x\n# <<< tool f\n");
+    let listed = command(&state, &["memory", "list"]);
+    assert_eq!(listed.code, Some(0));
+    assert!(
+        listed.stdout.contains("a b ") && listed.stdout.contains("set aside: torn.json.corrupt-"),
+        "{}",
+        listed.stdout
+    );
+    let listed: Value =
+        serde_json::from_str(&command(&state, &["memory", "list", "--json"]).stdout).unwrap();
+    assert_eq!(listed["memories"][0]["key"], "a b");
+    assert_eq!(
+        command(&state, &["memory", "show", "a b"]).stdout,
+        "{\n  \"x\": 1.50\n}\n"
+    );
+    let all: Value = serde_json::from_str(&command(&state, &["memory", "export"]).stdout).unwrap();
+    assert_eq!(all["memories"][0]["updated_at"], 2.5);
+    assert_eq!(command(&state, &["memory", "delete", "a b"]).code, Some(0));
+    let gone = command(&state, &["memory", "delete", "a b"]);
+    assert_eq!(
+        (gone.code, gone.stderr.trim()),
+        (Some(1), "mcp-code-bridge: no memory \"a b\"")
+    );
+    assert!(
+        command(&state, &["tools", "list"])
+            .stdout
+            .contains("def f(x): return x")
+    );
+    assert_eq!(
+        command(&state, &["tools", "show", "f"]).stdout,
+        "def f(x): return x\n"
+    );
+    assert_eq!(command(&state, &["tools", "delete", "f"]).code, Some(0));
+    assert_eq!(command(&state, &["tools", "show", "f"]).code, Some(1));
+    assert_eq!(state.read("user_tools.py"), "X = 1\n");
+    assert_eq!(command(&state, &["memory", "show"]).code, Some(2));
+}
+
+#[test]
+fn each_project_has_state_of_its_own_when_asked_for() {
+    let state = State::new();
+    let home = Home::new(None);
+    state.write("memory/shared.json", r#"{"key": "shared", "value": 1}"#);
+    let list = |project: &str| {
+        let builder = Builder::new(None)
+            .variable("MCP_BRIDGE_STATE_DIR", state.path().display().to_string())
+            .variable("MCP_BRIDGE_PROJECT", project);
+        integration_tests::cli::run(builder, &["memory", "list"], b"").stdout
+    };
+    assert!(list("off").contains("shared"));
+    assert_eq!(list("on"), "no memories\n");
+    assert_eq!(
+        list(&home.join("home").display().to_string()),
+        "no memories\n"
+    );
+}
