@@ -30,7 +30,7 @@ HELPERS = {
     "call_tool": (
         "await call_tool(server, tool, arguments=None)",
         "Calls a tool by its names; no argument checks.",
-        True,
+        False,
     ),
     "show": ("show(*values)", "Pictures (bytes, paths, figures), tables, SVG, HTML, Markdown.", True),
     "save_memory": (
@@ -73,9 +73,9 @@ at top level.
 each run. No programs run from there. Files in /workspace/out are handed to the user.
 - All that the last run printed: `runtime.last_output[60:120]`, `.grep("error")`, `.tail(50)`, `.text`, `.stderr`; of \
 cell 7: `runtime.outputs[7]`.
-- At its time limit a run gets a KeyboardInterrupt; code that reacts to it keeps the session. `yield_after=10` answers \
-after 10 s and lets it run on; then `run="<its id>"` instead of code waits and reads on, `cancel=true` with it ends \
-it; `run="last"` finds the latest result again.
+- At its time limit a run gets a KeyboardInterrupt; code that reacts to it keeps the session.
+- Long runs: `yield_after=10` answers after 10 s and runs on; `run="<id>"` or "last" reads on, with `cancel=true` \
+ends it.
 - MCP servers named in `servers` are modules: `await mcp_github.create_issue(title="x")`, side by side under \
 asyncio.gather; help(mcp_github.create_issue) shows parameters. A tool that says no raises ToolError.
 
