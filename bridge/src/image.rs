@@ -11,6 +11,7 @@ use crate::engine::{self, Engine, ImageFacts};
 use crate::settings::ImageSettings;
 
 mod archive;
+mod contents;
 mod deep;
 mod error;
 mod expected;
@@ -91,6 +92,20 @@ impl Images {
             expected: expected.id().to_owned(),
         })?;
         load(engine, &expected, archive, tell).await
+    }
+
+    /// What names the image, where it is another one than was built in: a lock of the user's own, or a reference.
+    pub fn named_by(&self, architecture: &str) -> Option<String> {
+        let built_in = Expected::read(&ImageSettings::default(), architecture).ok()?;
+        let expected = self.expected(architecture).ok()?;
+        if expected.id() == built_in.id() {
+            return None;
+        }
+        let lock = self.settings.lock.as_ref();
+        Some(lock.map_or_else(
+            || expected.id().to_owned(),
+            |lock| lock.display().to_string(),
+        ))
     }
 
     /// Whether there is an archive to load the image from.

@@ -38,15 +38,18 @@ pub use registry::Sessions;
 pub use run::{Attendance, Run};
 pub use runs::KEPT_FOR;
 
+/// Bytes of source that one call may have.
+pub const CODE_LIMIT: usize = 12 << 20;
+
 /// Starts verified, hardened guests. The real one uses an engine; tests may use a local process.
 #[async_trait]
 pub trait Launch: Send + Sync + 'static {
-    /// Starts a guest for `session`. Phases that take long (loading the image, starting an engine) are told to
+    /// Starts a guest for `session`, or for whichever will want it. Phases that take long (loading the image, starting an engine) are told to
     /// `progress`: from the first such report until the guest is there, a call's clock stands still. Dropping the
     /// future gives up and must leave nothing behind; that happens at shutdown only.
     async fn launch(
         &self,
-        session: &str,
+        session: Option<&str>,
         progress: &dyn Progress,
     ) -> Result<Box<dyn Guest>, LaunchError>;
 }
@@ -250,9 +253,9 @@ pub enum Error {
     #[error("{0}")]
     Servers(String),
     /// The source does not fit into one frame.
-    #[error("the code is too large: at most {} MiB can be sent at once", limit >> 20)]
+    #[error("the code is too large: at most {} MiB are accepted, less where much of it needs escapes", limit >> 20)]
     CodeTooLarge {
-        /// Bytes of a frame.
+        /// Bytes allowed.
         limit: usize,
     },
     /// No run has that name, or no longer.

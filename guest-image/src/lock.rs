@@ -1,19 +1,21 @@
 //! The lock: every input of an image by name, version, size and SHA-256, with no host's address in it.
 
+mod input;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub use input::Input;
+pub(crate) use input::MIRROR;
+use input::is_word;
 
 use crate::architecture::{Architecture, UnknownArchitecture};
 use crate::sha256;
 
 /// The only schema there is.
 const SCHEMA: u32 = 1;
-/// What a deb's address starts with: any mirror of Debian.
-pub(crate) const MIRROR: &str = "mirror://debian/";
-/// No input may be larger.
-const MAX_INPUT_BYTES: u64 = 256 << 20;
 /// A lock itself is small.
 const MAX_LOCK_BYTES: usize = 1 << 20;
 
@@ -35,40 +37,6 @@ pub struct Lock {
     pub snapshot: String,
     /// The inputs, sorted by kind and name.
     pub inputs: Vec<Input>,
-}
-
-/// One file that goes into the image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Input {
-    /// A Debian package.
-    Deb {
-        /// Its name.
-        name: String,
-        /// Its version, epoch included.
-        version: String,
-        /// Its own architecture: that of the lock, or `all`.
-        architecture: String,
-        /// Sum of the file, in hex.
-        sha256: String,
-        /// Bytes of the file.
-        size: u64,
-        /// `mirror://debian/pool/...`.
-        url: String,
-    },
-    /// A Python wheel.
-    Wheel {
-        /// Its normalised name.
-        name: String,
-        /// Its version.
-        version: String,
-        /// Python, ABI and platform, such as `py3-none-any`.
-        tags: String,
-        /// Sum of the file, in hex.
-        sha256: String,
-        /// Bytes of the file.
-        size: u64,
-    },
 }
 
 /// Why a lock cannot be used.
@@ -208,102 +176,6 @@ impl Lock {
     }
 }
 
-impl Input {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Deb { name, .. } | Self::Wheel { name, .. } => name,
-        }
-    }
-
-    /// Its version.
-    pub fn version(&self) -> &str {
-        match self {
-            Self::Deb { version, .. } | Self::Wheel { version, .. } => version,
-        }
-    }
-
-    /// Its sum in hex.
-    pub fn sha256(&self) -> &str {
-        match self {
-            Self::Deb { sha256, .. } | Self::Wheel { sha256, .. } => sha256,
-        }
-    }
-
-    /// Its size in bytes.
-    pub fn size(&self) -> u64 {
-        match self {
-            Self::Deb { size, .. } | Self::Wheel { size, .. } => *size,
-        }
-    }
-
-    /// The name that its file has on a mirror or in a folder.
-    pub fn file_name(&self) -> String {
-        match self {
-            Self::Deb { url, .. } => url.rsplit('/').next().unwrap_or_default().to_owned(),
-            Self::Wheel {
-                name,
-                version,
-                tags,
-                ..
-            } => format!("{}-{version}-{tags}.whl", name.replace('-', "_")),
-        }
-    }
-
-    /// Its path on a mirror of Debian.
-    pub(crate) fn mirror_path(&self) -> Option<&str> {
-        match self {
-            Self::Deb { url, .. } => url.strip_prefix(MIRROR),
-            Self::Wheel { .. } => None,
-        }
-    }
-
-    fn key(&self) -> (u8, &str) {
-        match self {
-            Self::Deb { name, .. } => (0, name),
-            Self::Wheel { name, .. } => (1, name),
-        }
-    }
-
-    fn check(&self, lock: Architecture) -> Result<(), Error> {
-        let wrong = |why| Err(invalid(self.name(), why));
-        if !is_word(self.name()) || !is_word(self.version()) {
-            return wrong("its name or version has characters that it cannot have");
-        }
-        if !sha256::is_hex(self.sha256()) {
-            return wrong("its sha256 is not 64 lower-case hex digits");
-        }
-        if self.size() == 0 || self.size() > MAX_INPUT_BYTES {
-            return wrong("its size cannot be");
-        }
-        match self {
-            Self::Deb {
-                architecture, url, ..
-            } => {
-                let path = url.strip_prefix(MIRROR).unwrap_or_default();
-                let plain = path.split('/').all(is_word) && !path.contains("..");
-                if !path.starts_with("pool/")
-                    || !plain
-                    || Path::new(path).extension().is_none_or(|end| end != "deb")
-                {
-                    return wrong("its url is not mirror://debian/pool/....deb");
-                }
-                if architecture != "all" && architecture != lock.name() {
-                    return wrong("it is for another architecture");
-                }
-            }
-            Self::Wheel { tags, .. } => {
-                if !is_word(tags)
-                    || !(tags.ends_with("-any") || tags.ends_with(lock.wheel_suffix()))
-                {
-                    return wrong("its tags are for another machine");
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A committed file of the folder `lock`, embedded when this program was built.
 pub(crate) fn embedded_file(name: &str) -> Option<&'static str> {
     EMBEDDED
@@ -326,16 +198,6 @@ fn invalid(subject: &str, why: &'static str) -> Error {
         subject: subject.chars().take(100).collect(),
         why,
     }
-}
-
-/// Characters that package names, versions and pool paths are made of; no part is hidden or empty.
-fn is_word(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with('.')
-        && text.len() <= 200
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b".+-_~:".contains(&byte))
 }
 
 fn is_snapshot(text: &str) -> bool {

@@ -17,11 +17,8 @@ use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
 use crate::render::{Payload, count};
 use crate::server::{Face, Refused, WHOLE, request};
-use crate::session::{Captured, RunOutcome, Sessions, Status};
+use crate::session::{CODE_LIMIT, Captured, RunOutcome, Sessions, Status};
 use crate::settings::Settings;
-
-/// More than any code that can be run; the exact limit is the tool's own.
-const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
 /// Runs Python once in a sandbox of its own; its variables live as long as this process.
 ///
@@ -78,7 +75,7 @@ impl Run {
         };
         let finished = block_on(async {
             let received = signals::cancel_on_signal(cancel);
-            let bridge = Bridge::new(settings);
+            let bridge = Bridge::new(&for_one_run(settings));
             let bars = Arc::new(Bars::on_terminal());
             let outcome = bridge.sessions.run(request, bars.clone()).await;
             bars.finish();
@@ -138,11 +135,8 @@ impl Run {
             _ => ("standard input".to_owned(), read(std::io::stdin().lock())),
         };
         let bytes = bytes.map_err(|error| format!("cannot read {name}: {error}"))?;
-        if bytes.len() as u64 > MAX_SOURCE_BYTES {
-            return Err(format!(
-                "{name} is larger than {} MiB",
-                MAX_SOURCE_BYTES >> 20
-            ));
+        if bytes.len() > CODE_LIMIT {
+            return Err(format!("{name} is larger than {} MiB", CODE_LIMIT >> 20));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             format!(
@@ -175,9 +169,16 @@ impl Run {
     }
 }
 
+/// There is no second session for which a spare guest could wait.
+fn for_one_run(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    settings.session.spare = false;
+    settings
+}
+
 fn read(reader: impl std::io::Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    reader.take(MAX_SOURCE_BYTES + 1).read_to_end(&mut bytes)?;
+    reader.take(CODE_LIMIT as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -273,6 +274,7 @@ fn print_outcome(outcome: RunOutcome) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{Overrides, Variables};
 
     fn run(code: Option<&str>, file: Option<&Path>) -> Run {
         Run {
@@ -301,7 +303,7 @@ mod tests {
         check(b"print(1)\n", Ok("print(1)\n"));
         check(b"\xef\xbb\xbfprint(1)", Ok("print(1)"));
         check(b"x = '\xff'", Err("not UTF-8 (byte 6)"));
-        check(&vec![b'#'; (16 << 20) + 1], Err("larger than 16 MiB"));
+        check(&vec![b'#'; CODE_LIMIT + 1], Err("larger than 12 MiB"));
         let missing = run(None, Some(Path::new("/nonexistent/code.py"))).source();
         assert!(
             missing
@@ -309,6 +311,13 @@ mod tests {
                 .contains("cannot read /nonexistent/code.py")
         );
         assert_eq!(run(Some("1"), None).source().expect("given"), "1");
+    }
+
+    #[test]
+    fn one_run_makes_no_spare() {
+        let variables = Variables::given([("HOME", "/nonexistent")]);
+        let settings = Settings::load(&Overrides::default(), &variables).expect("accepted");
+        assert!(settings.session.spare && !for_one_run(&settings).session.spare);
     }
 
     #[test]

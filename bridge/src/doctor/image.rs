@@ -9,13 +9,27 @@ const LOCKED: &str = "the guest image, as locked";
 pub(super) async fn examine(engine: &dyn Engine, images: &Images) -> Check {
     let architecture = &engine.identity().architecture;
     match images.verify(engine).await {
-        Ok(facts) => Check::ok(
-            "image",
-            "I0",
-            format!("base {architecture}, {} as locked", short(&facts.id)),
-            LOCKED,
+        Ok(facts) => as_locked(
+            architecture,
+            short(&facts.id),
+            images.named_by(architecture),
         ),
         Err(error) => problem(&error, images.has_archive(architecture)),
+    }
+}
+
+/// An image that the user named instead of the one built in is right, and worth a word.
+fn as_locked(architecture: &str, id: &str, named_by: Option<String>) -> Check {
+    let check = |found| Check::ok("image", "I0", found, LOCKED);
+    match named_by {
+        None => check(format!("base {architecture}, {id} as locked")),
+        Some(named_by) => check(format!(
+            "{architecture}, {id} as {named_by} says; not the image that this bridge was built with"
+        ))
+        .but(
+            Outcome::Warn,
+            "none needed, if that is meant; else unset MCP_BRIDGE_IMAGE_LOCK and MCP_BRIDGE_IMAGE",
+        ),
     }
 }
 

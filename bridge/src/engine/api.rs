@@ -9,9 +9,7 @@ use async_trait::async_trait;
 use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::errors::Error as ApiError;
-use bollard::query_parameters::{
-    AttachContainerOptionsBuilder, ListContainersOptions, StartContainerOptions,
-};
+use bollard::query_parameters::{AttachContainerOptionsBuilder, StartContainerOptions};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
@@ -36,7 +34,10 @@ const ACT: Duration = Duration::from_secs(60);
 const PROCESSES: u64 = 16 << 10;
 
 mod ending;
+mod list;
 mod load;
+#[cfg(test)]
+mod tests;
 
 /// An engine behind Docker's API.
 pub(super) struct ApiEngine {
@@ -269,10 +270,7 @@ impl Engine for ApiEngine {
     }
 
     async fn inspect(&self, id: &ContainerId, spec: &ContainerSpec) -> Result<Created, Error> {
-        let ask = self.client.inspect_container(&id.0, None);
-        let found = self
-            .within(QUESTION, "describe the guest's container", ask)
-            .await?;
+        let found = self.described(id).await?;
         Ok(inspect::compare(&found, spec))
     }
 
@@ -319,9 +317,7 @@ impl Engine for ApiEngine {
     }
 
     async fn running(&self) -> Result<usize, Error> {
-        let list = self.client.list_containers(None::<ListContainersOptions>);
-        let found = self.within(QUESTION, "list containers", list).await?;
-        Ok(found.len())
+        Ok(self.listed(None).await?.len())
     }
 
     async fn reap(&self, owner: &Owner) -> Result<usize, Error> {

@@ -53,17 +53,18 @@ impl Owner {
         }
     }
 
-    /// The labels of one of its containers.
-    pub fn labels(&self, session: &str) -> BTreeMap<String, String> {
+    /// The labels of one of its containers. A spare names no session: labels stay as they are when one takes it.
+    pub fn labels(&self, session: Option<&str>) -> BTreeMap<String, String> {
+        let session = session.map(|name| ("session", name.chars().take(128).collect()));
         [
             ("instance", self.instance.clone()),
             ("owner-pid", self.pid.to_string()),
             ("owner-start", self.start.clone()),
             ("boot-id", self.boot.clone()),
             ("host", self.host.clone()),
-            ("session", session.chars().take(128).collect()),
         ]
         .into_iter()
+        .chain(session)
         .map(|(name, value)| (format!("{PREFIX}{name}"), value))
         .collect()
     }
@@ -153,7 +154,7 @@ mod tests {
 
     fn outlived(change: impl Fn(&mut BTreeMap<String, String>)) -> bool {
         let owner = Owner::of_process();
-        let mut labels = owner.labels("s");
+        let mut labels = owner.labels(Some("s"));
         labels.insert(
             "io.mcp-code-bridge.instance".to_owned(),
             "another".to_owned(),
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn own_containers_are_left_alone() {
         let owner = Owner::of_process();
-        let mut labels = owner.labels("s");
+        let mut labels = owner.labels(Some("s"));
         set("owner-start", "1")(&mut labels);
         assert!(!owner.outlived(|name| labels.get(name).map(String::as_str)));
     }

@@ -1,32 +1,14 @@
 //! An image archive on this machine, verified before it is given to the engine: every blob is what its name says, and the
 //! blobs of the lock are all there. The engine's own verification comes after; this one says what is wrong with a file.
 
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::BufReader;
+use std::path::Path;
 
-use serde::Deserialize;
-use sha2::{Digest, Sha256};
-
+use super::contents::Contents;
 use super::{Error, Expected, Tell};
 
-/// More files than any image archive has.
-const MAX_ENTRIES: usize = 4096;
-/// The largest index that is read.
-const MAX_INDEX_BYTES: u64 = 1 << 20;
 const PIECE_BYTES: usize = 256 << 10;
-
-/// One image in Docker's `manifest.json`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct Entry {
-    /// Path of its config.
-    pub(super) config: String,
-    /// Paths of its layers, lowest first.
-    #[serde(default)]
-    pub(super) layers: Vec<String>,
-}
 
 /// Verifies an archive; returns its size.
 pub(super) async fn verify(
@@ -58,75 +40,40 @@ pub(super) async fn verify(
     }
 }
 
-fn read(path: &PathBuf, digests: &guest_image::Digests) -> Result<(), String> {
-    let unreadable = |error: std::io::Error| format!("it cannot be read ({error})");
-    let file = File::open(path).map_err(unreadable)?;
-    let mut blobs = BTreeSet::new();
-    let mut index = None;
-    let mut archive = tar::Archive::new(BufReader::with_capacity(PIECE_BYTES, file));
-    for (number, entry) in archive.entries().map_err(unreadable)?.enumerate() {
-        if number > MAX_ENTRIES {
-            return Err(format!("it has more than {MAX_ENTRIES} files"));
-        }
-        let mut entry = entry.map_err(unreadable)?;
-        let name = entry
-            .path()
-            .map_err(unreadable)?
-            .to_string_lossy()
-            .into_owned();
-        if !entry.header().entry_type().is_file() {
-            continue;
-        }
-        if let Some(hex) = name.strip_prefix("blobs/sha256/") {
-            let found = hash(&mut entry).map_err(unreadable)?;
-            if found != hex {
-                return Err(format!("blob sha256:{hex} is really sha256:{found}"));
-            }
-            blobs.insert(format!("sha256:{found}"));
-        } else if name == "manifest.json" {
-            index = Some(read_index(&mut entry)?);
+fn read(path: &Path, digests: &guest_image::Digests) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| format!("it cannot be read ({error})"))?;
+    let found = Contents::read(BufReader::with_capacity(PIECE_BYTES, file), "it")?;
+    for (path, sum) in &found.sums {
+        if let Some(name) = path.strip_prefix("blobs/sha256/")
+            && name != sum
+        {
+            return Err(format!("blob sha256:{name} is really sha256:{sum}"));
         }
     }
     let parts = [("config", &digests.config), ("manifest", &digests.manifest)];
     let layers = digests.diff_ids.iter().map(|layer| ("layer", layer));
     for (what, digest) in parts.into_iter().chain(layers) {
-        if !blobs.contains(digest) {
+        if !found.sums.contains_key(&blob(digest)) {
             return Err(format!("{what} {digest} is not in it"));
         }
     }
-    let index = index.ok_or("it has no manifest.json")?;
-    let config = digests.config.strip_prefix("sha256:").unwrap_or_default();
-    match index.as_slice() {
-        [only] if only.config == format!("blobs/sha256/{config}") => Ok(()),
+    match found.images.as_slice() {
+        [only] if only.config == blob(&digests.config) => Ok(()),
         [only] => Err(format!("its image has config {}", only.config)),
-        _ => Err(format!("it has {} images", index.len())),
+        images => Err(format!("it has {} images", images.len())),
     }
 }
 
-pub(super) fn read_index(entry: &mut impl Read) -> Result<Vec<Entry>, String> {
-    let mut bytes = Vec::new();
-    entry
-        .take(MAX_INDEX_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("its manifest.json cannot be read ({error})"))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| format!("its manifest.json cannot be read ({error})"))
-}
-
-/// The sum of what is left of a reader, in hexadecimal digits.
-pub(super) fn hash(reader: &mut impl Read) -> std::io::Result<String> {
-    let mut sum = Sha256::new();
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        match reader.read(&mut piece)? {
-            0 => return Ok(crate::engine::hex(&sum.finalize())),
-            count => sum.update(&piece[..count]),
-        }
-    }
+/// Where the blob with this digest lies.
+fn blob(digest: &str) -> String {
+    format!("blobs/{}", digest.replacen(':', "/", 1))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use super::super::contents::hash;
     use super::*;
 
     fn sum(bytes: &[u8]) -> String {

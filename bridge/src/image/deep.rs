@@ -1,17 +1,13 @@
 //! Deep verification: the image is taken out of the engine, and each of its layers hashed.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 
 use futures_util::TryStreamExt;
 use tokio_util::io::{StreamReader, SyncIoBridge};
 
-use super::archive::{Entry, hash, read_index};
+use super::contents::Contents;
 use super::{Error, Expected, Tell};
 use crate::engine::{self, Engine, ImageFacts};
-
-/// More files than an engine puts into an exported image.
-const MAX_ENTRIES: usize = 100_000;
 
 /// Exports the image and compares the sum of every layer with the lock, or where that has none with the engine's words.
 pub(super) async fn verify(
@@ -70,36 +66,13 @@ pub(super) async fn verify(
 
 /// The sums of the layers in an exported image, lowest first.
 fn layers(reader: impl Read) -> Result<Vec<String>, String> {
-    let unreadable = |error: std::io::Error| format!("its export cannot be read ({error})");
-    let mut sums = BTreeMap::new();
-    let mut index: Option<Vec<Entry>> = None;
-    let mut archive = tar::Archive::new(reader);
-    for (number, entry) in archive.entries().map_err(unreadable)?.enumerate() {
-        if number > MAX_ENTRIES {
-            return Err(format!("its export has more than {MAX_ENTRIES} files"));
-        }
-        let mut entry = entry.map_err(unreadable)?;
-        let name = entry
-            .path()
-            .map_err(unreadable)?
-            .to_string_lossy()
-            .into_owned();
-        if !entry.header().entry_type().is_file() {
-            continue;
-        }
-        if name == "manifest.json" {
-            index = Some(read_index(&mut entry)?);
-        } else {
-            sums.insert(name, hash(&mut entry).map_err(unreadable)?);
-        }
-    }
-    let mut index = index.ok_or("its export has no manifest.json")?;
-    let (Some(only), true) = (index.pop(), index.is_empty()) else {
+    let found = Contents::read(reader, "its export")?;
+    let [only] = found.images.as_slice() else {
         return Err("its export does not hold exactly one image".to_owned());
     };
     only.layers
         .iter()
-        .map(|path| match sums.get(path) {
+        .map(|path| match found.sums.get(path) {
             Some(sum) => Ok(format!("sha256:{sum}")),
             None => Err(format!("its export lacks layer {path}")),
         })

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Face;
-use crate::session::{Client, RunRequest};
+use crate::session::{CODE_LIMIT, Client, RunRequest};
 use crate::settings::{MAX_OUTPUT_TOKENS, closest};
 
 const NAMES: [&str; 9] = [
@@ -24,9 +24,6 @@ const NAMES: [&str; 9] = [
 
 /// What a token is taken for: there is no knowing whose tokens they are.
 const BYTES_PER_TOKEN: u64 = 4;
-
-/// Leaves room for the escapes of JSON within the 16 MiB that one frame to the guest may have.
-const MAX_CODE_BYTES: usize = 12 << 20;
 
 /// More names in one call are a mistake.
 const MAX_SERVERS: usize = 100;
@@ -126,9 +123,9 @@ fn code_of(value: Option<Value>, problems: &mut Vec<String>) -> String {
     let problem = match value {
         None => "code is missing: the Python source to run, a string".to_owned(),
         Some(Value::String(code)) if code.trim().is_empty() => "code is blank".to_owned(),
-        Some(Value::String(code)) if code.len() > MAX_CODE_BYTES => {
+        Some(Value::String(code)) if code.len() > CODE_LIMIT => {
             format!(
-                "code has {} bytes; at most {MAX_CODE_BYTES} are accepted",
+                "code has {} bytes; at most {CODE_LIMIT} are accepted",
                 code.len()
             )
         }

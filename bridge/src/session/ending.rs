@@ -201,15 +201,18 @@ impl Ending {
     /// The exit status, where the guest ended by itself.
     pub(super) fn exit_code(&self) -> Option<i64> {
         match self {
-            Self::Exit { code, .. } => Some(*code),
+            Self::Exit { code, .. } => (*code >= 0).then_some(*code),
             Self::Memory { .. } => Some(KILLED),
             _ => None,
         }
     }
 }
 
-/// `exit 3`, `exit 139 (SIGSEGV)`.
+/// `exit 3`, `exit 139 (SIGSEGV)`; in words where the engine could not tell.
 pub(super) fn status(code: i64) -> String {
+    if code < 0 {
+        return "nobody knows with which status".to_owned();
+    }
     let signal = match code.saturating_sub(128) {
         1 => "SIGHUP",
         2 => "SIGINT",
@@ -283,7 +286,7 @@ mod tests {
         assert_eq!(status(3), "exit 3");
         assert_eq!(status(139), "exit 139 (SIGSEGV)");
         assert_eq!(status(i64::MAX), format!("exit {}", i64::MAX));
-        assert_eq!(status(-5), "exit -5");
+        assert_eq!(status(-1), "nobody knows with which status");
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Launcher {
 impl Launch for Launcher {
     async fn launch(
         &self,
-        session: &str,
+        session: Option<&str>,
         progress: &dyn Progress,
     ) -> Result<Box<dyn Guest>, LaunchError> {
         let mut in_use = self.shared.finder.in_use();
@@ -110,7 +110,7 @@ impl Launch for Launcher {
                     let start = self.shared.clone().start(
                         engine.clone(),
                         image,
-                        session.to_owned(),
+                        session.map(str::to_owned),
                         in_use,
                     );
                     match start.await {
@@ -196,7 +196,7 @@ impl Shared {
         self: Arc<Self>,
         engine: Arc<dyn Engine>,
         image: ImageFacts,
-        session: String,
+        session: Option<String>,
         in_use: InUse,
     ) -> Result<ContainerGuest, Failure> {
         let tasks = self.tasks.clone();
@@ -205,7 +205,7 @@ impl Shared {
                 image_id: image.id,
                 environment: image.environment,
                 limits: self.limits,
-                labels: self.owner.labels(&session),
+                labels: self.owner.labels(session.as_deref()),
                 runtime: self.runtime.clone(),
             };
             let id = engine.create(&spec).await.map_err(Failure::Start)?;

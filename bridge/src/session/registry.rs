@@ -16,7 +16,7 @@ use super::queue::{Call, QUEUE_LIMIT, Queue, Refused};
 use super::run::{Owed, Run};
 use super::runs::Runs;
 use super::start::{Launcher, Starting};
-use super::{Error, Launch, Progress, RunOutcome, RunRequest};
+use super::{CODE_LIMIT, Error, Launch, Progress, RunOutcome, RunRequest};
 use crate::broker::Broker;
 use crate::guest::FRAME_LIMIT;
 use crate::settings::{Limits, SessionSettings, Settings};
@@ -107,8 +107,10 @@ impl Sessions {
         progress: Arc<dyn Progress>,
     ) -> Result<Arc<Run>, Error> {
         let name = SessionName::parse(request.session.as_deref())?;
-        if encoded_len(&request.code) > FRAME_LIMIT - FRAME_OVERHEAD {
-            return Err(Error::CodeTooLarge { limit: FRAME_LIMIT });
+        if request.code.len() > CODE_LIMIT
+            || encoded_len(&request.code) > FRAME_LIMIT - FRAME_OVERHEAD
+        {
+            return Err(Error::CodeTooLarge { limit: CODE_LIMIT });
         }
         // Cancelling one run must not cancel what else hangs on the caller's token.
         request.cancel = request.cancel.child_token();
@@ -265,7 +267,7 @@ impl Shared {
 
     /// A new guest on its way.
     pub(super) fn start(&self, name: &SessionName) -> Starting {
-        Starting::new(&self.launcher, name.as_str())
+        Starting::new(&self.launcher, Some(name.as_str()))
     }
 
     /// Begins to start a spare where one is wanted and none is there.
@@ -273,7 +275,7 @@ impl Shared {
         let mut registry = self.lock();
         let wanted = self.settings.spare && !self.launcher.closing.is_cancelled();
         if wanted && registry.spare.is_none() {
-            registry.spare = Some(Starting::new(&self.launcher, "spare"));
+            registry.spare = Some(Starting::new(&self.launcher, None));
         }
     }
 

@@ -91,11 +91,11 @@ pub(super) struct Starting {
 
 impl Starting {
     /// Begins.
-    pub(super) fn new(launcher: &Launcher, session: &str) -> Self {
+    pub(super) fn new(launcher: &Launcher, session: Option<&str>) -> Self {
         let relay = Arc::new(Relay::default());
         let task = start(
             (Arc::clone(&launcher.launch), Arc::clone(&launcher.broker)),
-            session.to_owned(),
+            session.map(str::to_owned),
             Arc::clone(&relay),
             (launcher.closing.clone(), launcher.abandon.clone()),
         );
@@ -149,14 +149,14 @@ impl Starting {
 
 async fn start(
     (launch, broker): (Arc<dyn Launch>, Arc<Broker>),
-    session: String,
+    session: Option<String>,
     relay: Arc<Relay>,
     (closing, abandon): (CancellationToken, CancellationToken),
 ) -> Result<Live, LaunchError> {
     // What is kept is read while the container starts; what changed meanwhile is told below.
     let both = async {
         tokio::join!(
-            launch.launch(&session, &*relay),
+            launch.launch(session.as_deref(), &*relay),
             broker.update(Seen::default())
         )
     };

@@ -1,28 +1,25 @@
 //! The end of containers: waited for, brought about, and made up for where a dead bridge could not.
 
-use std::collections::HashMap;
 use std::pin::pin;
 use std::time::Duration;
 
 use bollard::errors::Error as ApiError;
-use bollard::models::ContainerSummary;
-use bollard::query_parameters::{
-    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder,
-};
+use bollard::query_parameters::{RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder};
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use tokio::time::timeout;
 
 use super::super::{ContainerId, Error, Exit, Owner};
-use super::{ACT, ApiEngine, QUESTION};
+use super::list::Listed;
+use super::{ACT, ApiEngine};
 use crate::settings::EngineKind;
 
-/// How often a list that cannot be read is asked for again.
-const LIST_TRIES: u32 = 10;
 /// How often a removal that is refused is asked for again.
 const REMOVE_TRIES: u32 = 30;
 /// How long to wait in between.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// Removals at once.
+const AT_ONCE: usize = 8;
 
 /// How long after the news of a removal the guest's status may come.
 const LATE: Duration = Duration::from_millis(200);
@@ -52,47 +49,36 @@ impl ApiEngine {
 
     /// Removes containers whose owner is dead; returns how many.
     pub(super) async fn remove_ownerless(&self, owner: &Owner) -> Result<usize, Error> {
-        let found = self.labelled(owner.filter()).await?;
-        let mut removed = 0;
-        for container in found {
-            let labels = container.labels.unwrap_or_default();
-            if let Some(id) = container.id
-                && owner.outlived(|name| labels.get(name).map(String::as_str))
-            {
-                tracing::info!(container.id = %id, "removing a container that lost its owner");
-                self.remove_by_name(&id).await?;
-                removed += 1;
-            }
-        }
-        Ok(removed)
-    }
-
-    async fn labelled(&self, label: String) -> Result<Vec<ContainerSummary>, Error> {
-        let filters = HashMap::from([("label".to_owned(), vec![label])]);
-        let options = ListContainersOptionsBuilder::default()
-            .all(true)
-            .filters(&filters)
-            .build();
-        let mut tries = 0;
-        loop {
-            let list = self.client.list_containers(Some(options.clone()));
-            match self.within(QUESTION, "list containers", list).await {
-                // Podman names states in passing that Docker's API does not have; one such hides the whole list.
-                Err(Error::Nonsense { .. }) if tries < LIST_TRIES => tries += 1,
-                result => return result,
-            }
-            tokio::time::sleep(RETRY_PAUSE).await;
-        }
+        let mut found = self.listed(Some(owner.filter())).await?;
+        found.retain(|container| owner.outlived(|name| container.label(name)));
+        let all = found.len();
+        let failures = self.remove_each(found).await;
+        Ok(all - failures.len())
     }
 
     /// Removes every container of one bridge.
     pub(in super::super) async fn remove_all_of(&self, instance: &str) -> Result<(), Error> {
-        for container in self.labelled(Owner::instance_label(instance)).await? {
-            if let Some(id) = container.id {
-                self.remove_by_name(&id).await?;
-            }
-        }
-        Ok(())
+        let found = self.listed(Some(Owner::instance_label(instance))).await?;
+        let mut failures = self.remove_each(found).await;
+        failures.pop().map_or(Ok(()), Err)
+    }
+
+    /// One that cannot be removed costs only itself.
+    async fn remove_each(&self, containers: Vec<Listed>) -> Vec<Error> {
+        futures_util::stream::iter(containers)
+            .map(|container| async move {
+                let id = container.id;
+                tracing::info!(container.id = %id, "removing a container that lost its owner");
+                let failure = self.remove_by_name(&id).await.err();
+                if let Some(error) = &failure {
+                    tracing::warn!(container.id = %id, %error, "it was not removed");
+                }
+                failure
+            })
+            .buffer_unordered(AT_ONCE)
+            .filter_map(std::future::ready)
+            .collect()
+            .await
     }
 
     /// SIGKILL, then removal, whatever state it is in.

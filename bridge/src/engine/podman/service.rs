@@ -159,14 +159,20 @@ fn command(program: &Path, surroundings: &Surroundings, socket: &Path) -> Comman
     let setpriv = surroundings
         .program("setpriv")
         .filter(|_| cfg!(target_os = "linux"));
-    let mut command = match setpriv {
-        Some(setpriv) => {
+    // The search path may have folders that are relative to where the bridge is.
+    let program = std::path::absolute(program).unwrap_or_else(|_| program.to_owned());
+    let mut command = match setpriv.map(std::path::absolute) {
+        Some(Ok(setpriv)) => {
             let mut command = Command::new(setpriv);
             command.args(["--pdeathsig", "TERM", "--"]).arg(program);
             command
         }
-        None => Command::new(program),
+        _ => Command::new(program),
     };
+    if let Some(folder) = socket.parent() {
+        // Podman's helpers write files where they are (conmon one named `oom`), and the user's folder is none of theirs.
+        command.current_dir(folder);
+    }
     command
         .args(["system", "service", "--time", IDLE_SECONDS])
         .arg(format!("unix://{}", socket.display()))
@@ -267,6 +273,22 @@ mod tests {
             .expect("readable")
             .count();
         assert_eq!(left, 0, "its folder is gone");
+    }
+
+    #[tokio::test]
+    async fn it_runs_in_a_folder_of_its_own() {
+        let root = tempfile::tempdir().expect("a folder");
+        let temporary = root.path().join("tmp");
+        std::fs::create_dir_all(&temporary).expect("a folder");
+        let mut surroundings = in_folder(root.path(), &[("PATH", "/usr/bin:/bin")]);
+        surroundings.uid = 0;
+        let program = fake(root.path(), "touch oom; pwd -P >&2; exit 1");
+        let problem = Service::start(&program, &surroundings).await.err();
+        let problem = problem.expect("a problem");
+        let within = temporary.canonicalize().expect("there").join(PREFIX);
+        let expected = format!("ended at once: {}", within.display());
+        assert!(problem.starts_with(&expected), "{problem}");
+        assert_eq!(std::fs::read_dir(&temporary).expect("readable").count(), 0);
     }
 
     #[tokio::test]

@@ -42,7 +42,12 @@ impl ContainerGuest {
             code: -1,
             out_of_memory: false,
         };
-        let exit = async move { task.await.unwrap_or(Ok(unknown)) };
+        let exit = async move {
+            task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "waiting for a guest's end failed inside the bridge");
+                Ok(unknown)
+            })
+        };
         Self {
             engine,
             id,

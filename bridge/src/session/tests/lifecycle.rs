@@ -52,7 +52,8 @@ async fn calls_of_a_session_run_in_order_and_those_of_two_sessions_side_by_side(
         ("d".into(), 3),
     );
     assert_eq!(answers, expected);
-    assert_eq!(*stage.labels.lock().unwrap(), ["default", "other"]);
+    let labels = ["default", "other"].map(|name| Some(name.to_owned()));
+    assert_eq!(*stage.labels.lock().unwrap(), labels);
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,11 @@ impl Local {
 
 #[async_trait]
 impl Launch for Local {
-    async fn launch(&self, _: &str, _: &dyn Progress) -> Result<Box<dyn Guest>, LaunchError> {
+    async fn launch(
+        &self,
+        _: Option<&str>,
+        _: &dyn Progress,
+    ) -> Result<Box<dyn Guest>, LaunchError> {
         let number = self.launched.fetch_add(1, Ordering::SeqCst);
         let projects = match &self.projects {
             Some(folder) => folder.join(number.to_string()),

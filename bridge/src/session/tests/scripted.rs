@@ -41,7 +41,7 @@ pub(super) struct Stage {
     pub(super) launched: AtomicUsize,
     pub(super) living: Arc<AtomicUsize>,
     pub(super) killed: Arc<AtomicUsize>,
-    pub(super) labels: Mutex<Vec<String>>,
+    pub(super) labels: Mutex<Vec<Option<String>>>,
 }
 
 impl Stage {
@@ -94,11 +94,11 @@ impl Stage {
 impl Launch for Stage {
     async fn launch(
         &self,
-        session: &str,
+        session: Option<&str>,
         progress: &dyn Progress,
     ) -> Result<Box<dyn Guest>, LaunchError> {
         let number = self.launched.fetch_add(1, Ordering::SeqCst) + 1;
-        self.labels.lock().unwrap().push(session.to_owned());
+        self.labels.lock().unwrap().push(session.map(str::to_owned));
         if let Some(before) = &self.before {
             before(number, progress).await?;
         }

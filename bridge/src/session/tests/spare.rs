@@ -41,6 +41,9 @@ async fn the_spare_is_there_for_the_next_session_and_for_a_reset() {
     sessions.run(call("x"), silent()).await.unwrap();
     sleep(Duration::from_secs(60)).await;
     assert_eq!((stage.launched(), stage.living()), (2, 2));
+    // Whose it will be is not known, and a label cannot be changed.
+    let labels = [Some("default".to_owned()), None];
+    assert_eq!(*stage.labels.lock().unwrap(), labels);
     let began = Instant::now();
     let outcome = sessions.run(named("b", "x"), silent()).await.unwrap();
     assert_eq!((outcome.status, outcome.note), (Status::Success, None));
