@@ -1,6 +1,7 @@
 //! What a client reads besides plain output: cut output and its rest, previews, pictures, files as resources.
 
-use integration_tests::{Answer, Bridge, EngineUnderTest, each_engine, limit};
+use integration_tests::bridge::Builder;
+use integration_tests::{Answer, Bridge, EngineUnderTest, cli, each_engine, limit};
 use serde_json::{Value, json};
 
 /// A picture of two pixels, made by hand.
@@ -158,9 +159,24 @@ fn files_are_resources_as_long_as_their_sandbox_lives(engine: &EngineUnderTest) 
     assert!(told.contains("has no sandbox now"), "{told}");
 }
 
+fn the_command_line_saves_what_is_shown_and_left(engine: &EngineUnderTest) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("new");
+    let code = format!("{PNG}\nopen('out/a.txt', 'w').write('hi');\npng");
+    let target = out.display().to_string();
+    let arguments = ["run", "--out", &target, "-c", &code];
+    let ran = cli::run(Builder::new(Some(engine)), &arguments, b"");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let picture = std::fs::read(out.join("display-1.png")).unwrap();
+    assert!(picture.starts_with(b"\x89PNG"));
+    assert_eq!(std::fs::read(out.join("a.txt")).unwrap(), b"hi");
+    assert!(ran.stderr.contains("saved "), "{}", ran.stderr);
+}
+
 each_engine!(
     output_over_the_budget_is_cut_and_stays,
     odd_values_break_nothing,
     pictures_arrive_as_images,
     files_are_resources_as_long_as_their_sandbox_lives,
+    the_command_line_saves_what_is_shown_and_left,
 );

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Runner, capabilities};
 use crate::media;
-use crate::render::{FILE_TEMPLATE, File, Payload, parse_file_uri};
+use crate::render::{FILE_TEMPLATE, File, Payload, parse_file_uri, visible};
 use crate::session::{Content, FileError};
 
 /// All there are now.
@@ -97,7 +97,7 @@ fn contents(uri: &str, path: &str, content: Vec<u8>) -> ResourceContents {
 }
 
 fn link(file: &File) -> Resource {
-    let mut resource = Resource::new(file.uri.clone(), file.name.clone());
+    let mut resource = Resource::new(file.uri.clone(), visible(&file.name));
     resource.mime_type = Some(file.mime.to_owned());
     resource.size = Some(file.size);
     resource
@@ -115,7 +115,7 @@ pub(super) fn blocks(payload: &Payload) -> impl Iterator<Item = ContentBlock> + 
             Content::Text(text) => ContentBlock::resource(ResourceContents::TextResourceContents {
                 uri: shown.uri.clone(),
                 mime_type: Some(shown.display.mime.to_owned()),
-                text: text.clone(),
+                text: visible(text).into_owned(),
                 meta: None,
             }),
         });

@@ -38,12 +38,12 @@ class Stream:
 
     def feed(self, data: bytes) -> bytes:
         """Takes bytes from the pipe and returns a frame when there is enough for one."""
-        self._keep(data)
+        lines = self._keep(data)
         if len(data) > self.budget:
             kept = data[: self.budget]
             kept = kept[: len(kept) - incomplete_tail(kept)]
             self.dropped += len(data) - len(kept)
-            self.dropped_lines += data.count(b"\n", len(kept))
+            self.dropped_lines += data.count(b"\n", len(kept)) if kept else lines
             self.budget = 0
             if not kept:
                 return b""
@@ -59,14 +59,17 @@ class Stream:
             frame = self.take(final=False)
         return frame
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes) -> int:
+        """Keeps them for later runs; the number of line ends."""
+        lines = data.count(b"\n")
         self.total += len(data)
-        self.lines += data.count(b"\n")
+        self.lines += lines
         if self.ring is not None:
             try:
                 self.ring.write(data)
             except OSError:
                 self.ring = None  # no memory left: output counts more than its copy
+        return lines
 
     def end_run(self) -> tuple[int, int]:
         """The run is over: where its output began, and its line ends. What comes now belongs to the next one."""
