@@ -18,6 +18,8 @@ use crate::store::{Seen, Store, Update};
 
 /// For a guest to send the files that it was asked for.
 const COLLECT_LIMIT: Duration = Duration::from_secs(20);
+/// Files of each kind that are looked at after one run.
+const MOST_NAMED: usize = 10_000;
 /// Notes about files in one answer.
 const NOTES: usize = 5;
 
@@ -145,10 +147,14 @@ impl Live {
         output_bytes: u64,
     ) -> Result<(), Death> {
         let ChangedFiles {
-            changed,
-            deleted,
-            odd,
+            mut changed,
+            mut deleted,
+            mut odd,
         } = files;
+        // A guest names fewer; one that lies is not worth the memory.
+        changed.truncate(MOST_NAMED);
+        deleted.truncate(MOST_NAMED);
+        odd.truncate(MOST_NAMED);
         let mut notes: Vec<String> = odd
             .iter()
             .map(|(path, why)| Store::refuse(path, why))
