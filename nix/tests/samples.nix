@@ -10,10 +10,13 @@
   engine_host = "unix:///run/engine.sock";
   grace = "500ms";
   guest_image_inputs = "/var/lib/inputs";
+  http = "127.0.0.1:9000";
+  http_token_file = "/run/keys/token";
   image = "guest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
   image_archive = "/var/lib/guest.tar";
   image_lock = "/var/lib/lock.json";
   log_level = "debug";
+  max_run = "2h";
   max_sessions = 4;
   max_timeout = "5m";
   memory = "1.5g";
