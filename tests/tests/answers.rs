@@ -1,5 +1,8 @@
 //! What a client reads besides plain output: cut output and its rest, previews, pictures, files as resources.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
 use integration_tests::bridge::Builder;
 use integration_tests::{Answer, Bridge, EngineUnderTest, cli, each_engine, limit};
 use serde_json::{Value, json};
@@ -161,6 +164,8 @@ fn files_are_resources_as_long_as_their_sandbox_lives(engine: &EngineUnderTest) 
 
 fn the_command_line_saves_what_is_shown_and_left(engine: &EngineUnderTest) {
     let folder = tempfile::tempdir().unwrap();
+    // The bridge of the rootless engine is another user's.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
     let out = folder.path().join("new");
     let code = format!("{PNG}\nopen('out/a.txt', 'w').write('hi');\npng");
     let target = out.display().to_string();
