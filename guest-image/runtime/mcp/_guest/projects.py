@@ -29,7 +29,7 @@ FILE_MODE, FOLDER_MODE = 0o644, 0o755
 MOST_ENTRIES = 20_000
 DEEPEST = 40
 # Files named after a run, and bytes of a piece of one.
-MOST_NAMED = 4_000
+MOST_NAMED = 10_000
 PIECE = 4 << 20
 WRITE = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW | posix.O_CLOEXEC
 APPEND = posix.O_WRONLY | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_CLOEXEC
