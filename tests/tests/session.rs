@@ -173,7 +173,7 @@ fn sessions_share_nothing(engine: &EngineUnderTest) {
             "import os\nprint(os.listdir('/tmp'), os.listdir('/workspace'))"
         )
         .succeeded(),
-        "[] []\n"
+        "[] ['out']\n"
     );
     assert_eq!(
         call(
