@@ -28,8 +28,8 @@ const INTERNAL: i64 = -32603;
 pub(super) struct Offers {
     form: bool,
     url: bool,
-    sampling: bool,
-    sampling_tools: bool,
+    /// And whether with tools.
+    sampling: Option<bool>,
 }
 
 impl Offers {
@@ -40,8 +40,7 @@ impl Offers {
         Self {
             form: elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
             url: elicitation.is_some_and(|modes| modes.url.is_some()),
-            sampling: sampling.is_some(),
-            sampling_tools: sampling.is_some_and(|sampling| sampling.tools.is_some()),
+            sampling: sampling.map(|sampling| sampling.tools.is_some()),
         }
     }
 
@@ -60,13 +59,13 @@ impl Offers {
                 .collect();
             offers.insert("elicitation".to_owned(), modes.into());
         }
-        if self.sampling {
-            let tools = if self.sampling_tools {
+        if let Some(with_tools) = self.sampling {
+            let modes = if with_tools {
                 json!({"tools": {}})
             } else {
                 json!({})
             };
-            offers.insert("sampling".to_owned(), tools);
+            offers.insert("sampling".to_owned(), modes);
         }
         offers.into()
     }
@@ -121,11 +120,11 @@ impl Offers {
     }
 
     fn sampling(&self, params: &Map<String, Value>, asker: &str) -> Result<Value, String> {
-        if !self.sampling {
+        let Some(with_tools) = self.sampling else {
             return Err("it declared no sampling".to_owned());
-        }
+        };
         let uses_tools = params.contains_key("tools") || params.contains_key("toolChoice");
-        if uses_tools && !self.sampling_tools {
+        if uses_tools && !with_tools {
             return Err("it declared no sampling with tools".to_owned());
         }
         let fields = [
