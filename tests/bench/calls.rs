@@ -128,16 +128,15 @@ pub(crate) fn defined(engine: Option<&EngineUnderTest>, rounds: usize) -> [f64; 
             let builder = Builder::new(engine);
             let file = builder.home().write("servers.json", many(count));
             let builder = builder.variable("MCP_SERVERS_CONFIG", file.display().to_string());
-            series.push(match engine {
-                Some(_) => bridge_run(builder).0,
-                None => {
-                    let begun = Instant::now();
-                    builder
-                        .variable("PATH", "/nowhere")
-                        .spawn()
-                        .initialize("2025-11-25");
-                    begun.elapsed()
-                }
+            series.push(if engine.is_some() {
+                bridge_run(builder).0
+            } else {
+                let begun = Instant::now();
+                builder
+                    .variable("PATH", "/nowhere")
+                    .spawn()
+                    .initialize("2025-11-25");
+                begun.elapsed()
             });
         }
     }

@@ -43,7 +43,7 @@ impl Serve {
 /// Serves where the settings say.
 pub(super) fn serve(settings: Settings) -> ExitCode {
     match settings.http {
-        Some(address) => over_http(settings, address),
+        Some(address) => over_http(&settings, address),
         None => on_stdio(settings),
     }
 }
@@ -75,9 +75,9 @@ pub(super) fn on_stdio(settings: Settings) -> ExitCode {
 }
 
 /// Serves until a signal comes (128 and its number).
-fn over_http(settings: Settings, address: SocketAddr) -> ExitCode {
+fn over_http(settings: &Settings, address: SocketAddr) -> ExitCode {
     telemetry::start(settings.log_level);
-    let token = match token(&settings) {
+    let token = match token(settings) {
         Ok(token) => token,
         Err(error) => {
             terminal::say(&error.to_string());
@@ -98,12 +98,12 @@ fn over_http(settings: Settings, address: SocketAddr) -> ExitCode {
             }
         };
         terminal::say(&format!("serving on http://{address}{HTTP_PATH}"));
-        let bridge = Bridge::new(&settings);
-        let more = bridge.more_sessions(&settings);
+        let bridge = Bridge::new(settings);
+        let more = bridge.more_sessions(settings);
         let clients = Clients::new(Arc::clone(&bridge.sessions), more);
         let session = &settings.session;
         let idle = (!session.idle.is_zero()).then(|| session.idle.max(session.max_run));
-        let face = Face::new(&settings);
+        let face = Face::new(settings);
         serve_http(listener, token, Arc::clone(&clients), face, idle, closing).await;
         clients.close().await;
         bridge.close().await;

@@ -1,5 +1,7 @@
 //! The definitions of MCP servers: S0. They are read, none is started; a wrong one costs itself, not the sandbox.
 
+use std::fmt::Write as _;
+
 use super::{Check, Outcome};
 use crate::catalog::{Catalog, FileState, Outcome as Of, report};
 
@@ -36,7 +38,7 @@ pub(super) fn examine(catalog: Result<&Catalog, &str>) -> Check {
         (count(|outcome| matches!(outcome, Of::Broken(_))), "broken"),
     ] {
         if count > 0 {
-            found.push_str(&format!(", {count} {word}"));
+            let _ = write!(found, ", {count} {word}");
         }
     }
     let problems = catalog.problems();
@@ -48,7 +50,7 @@ pub(super) fn examine(catalog: Result<&Catalog, &str>) -> Check {
         found.push_str(&report::problem_line(catalog, problem));
     }
     if problems.len() > SHOWN {
-        found.push_str(&format!("\nand {} more", problems.len() - SHOWN));
+        let _ = write!(found, "\nand {} more", problems.len() - SHOWN);
     }
     Check::ok("servers", "S0", found, EXPECTED).but(
         Outcome::Warn,
