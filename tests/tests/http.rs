@@ -1,5 +1,6 @@
 //! The face over HTTP: who gets in, what is bounded, and that nothing is left.
 
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -73,10 +74,10 @@ impl Listening {
             body.len()
         );
         if !headers.iter().any(|(name, _)| *name == "Host") {
-            request.push_str(&format!("Host: {}\r\n", self.address));
+            let _ = write!(request, "Host: {}\r\n", self.address);
         }
         for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
+            let _ = write!(request, "{name}: {value}\r\n");
         }
         let answer = self.ask(&format!("{request}\r\n{body}"));
         let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
