@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 /// Runs a script of `probes/` in the guest; it prints one JSON object.
 #[track_caller]
 fn probe(bridge: &mut Bridge, script: &str) -> Value {
-    let answer = bridge.call(&json!({"code": script, "timeout": 60}));
+    let answer =
+        bridge.call(&json!({"code": script, "timeout": 60, "max_output_tokens": 1_000_000}));
     serde_json::from_str(answer.succeeded())
         .unwrap_or_else(|error| panic!("{error}: {}", answer.text()))
 }
@@ -68,7 +69,13 @@ fn can_write_only_where_it_may(engine: &EngineUnderTest) {
     // multiprocessing needs /dev/shm.
     assert_eq!(
         found["writable"],
-        json!(["/dev/shm", "/projects", "/tmp", "/workspace"])
+        json!([
+            "/dev/shm",
+            "/projects",
+            "/tmp",
+            "/workspace",
+            "/workspace/out"
+        ])
     );
     for (place, mebibytes) in [
         ("/tmp", 64),
