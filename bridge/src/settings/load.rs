@@ -592,6 +592,7 @@ mod tests {
             "state_dir",
             "project",
             "servers_config",
+            "http_token_file",
         ];
         for key in KEYS.iter().filter(|key| !paths.contains(&key.name)) {
             let text = message(&[(key.variable, "\u{7f}?")]);
