@@ -20,13 +20,15 @@ use super::{Owner, api::ApiEngine};
 const FLAG: &str = "--sweep-after-bridge";
 /// What a bridge says that ends in good order.
 const IN_ORDER: u8 = b'.';
-/// When to look, after the bridge's end: what it had just asked for may be on its way.
-const LOOKS: [Duration; 5] = [
+/// Pauses between looks after the bridge's end: what it had just asked for may be on its way, for seconds on a busy engine.
+const LOOKS: [Duration; 7] = [
     Duration::ZERO,
     Duration::from_millis(150),
     Duration::from_millis(350),
     Duration::from_millis(500),
     Duration::from_millis(600),
+    Duration::from_millis(900),
+    Duration::from_millis(1400),
 ];
 
 /// The bridge's end of a sweeper.
