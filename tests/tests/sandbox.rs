@@ -127,7 +127,7 @@ fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
     }
     assert_eq!(
         Value::Object(environment),
-        json!({"HOME": "/workspace", "LANG": "C.UTF-8", "PATH": "/usr/bin", "PYTHONDONTWRITEBYTECODE": "1"})
+        json!({"HOME": "/workspace", "LANG": "C.UTF-8", "PATH": "/usr/bin", "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "agg"})
     );
     let everything = found.to_string();
     let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
