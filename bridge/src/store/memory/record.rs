@@ -2,7 +2,7 @@
 //! that do not know it leave alone. The value stays text: nothing about it can change by being read.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
@@ -49,13 +49,12 @@ impl Loaded {
     }
 }
 
-/// The file without its value.
+/// The fields of a file, with its value as `V`.
 #[derive(Deserialize)]
-pub(super) struct Head {
+pub(super) struct Fields<V> {
     #[serde(default)]
     key: Option<String>,
-    #[expect(dead_code, reason = "it has to be there")]
-    value: IgnoredAny,
+    value: V,
     #[serde(default)]
     metadata: Value,
     #[serde(default)]
@@ -66,11 +65,18 @@ pub(super) struct Head {
     provenance: Value,
 }
 
-impl Head {
+/// The file without its value, which has to be there all the same.
+pub(super) type Head = Fields<IgnoredAny>;
+/// The whole file.
+pub(super) type Parsed = Fields<Box<RawValue>>;
+
+impl<V: DeserializeOwned> Fields<V> {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(unmarked(bytes)).map_err(|error| explain(bytes, &error))
     }
+}
 
+impl Head {
     pub(super) fn into_info(self, file: &str, size: u64, modified: Moment) -> Info {
         let modified = modified.epoch();
         Info {
@@ -84,27 +90,7 @@ impl Head {
     }
 }
 
-/// The whole file.
-#[derive(Deserialize)]
-pub(super) struct Parsed {
-    #[serde(default)]
-    key: Option<String>,
-    value: Box<RawValue>,
-    #[serde(default)]
-    metadata: Value,
-    #[serde(default)]
-    created_at: Value,
-    #[serde(default)]
-    updated_at: Value,
-    #[serde(default)]
-    provenance: Value,
-}
-
 impl Parsed {
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(unmarked(bytes)).map_err(|error| explain(bytes, &error))
-    }
-
     pub(super) fn into_loaded(self, file: &str, bytes: &[u8]) -> Loaded {
         // What else is in the file is somebody's; where it cannot be held it is not kept.
         let rest: Map<String, Value> = serde_json::from_slice(unmarked(bytes)).unwrap_or_default();
