@@ -33,7 +33,13 @@ is "a secret reaches its server as a credential" \
   "$(client unix:/run/mcp-code-bridge.sock 'print(await mcp_vault.digest())' vault)" "$(printf s3cret-of-the-vault | sha256sum | cut -d ' ' -f 1)"
 is "the secret does not reach the guest" "$(client unix:/run/mcp-code-bridge.sock 'import os; print(any("s3cret" in value for value in os.environ.values()))')" False
 
-# 2. What is said of the running service is so.
+# 2. What is said of the running service is so: of a new one, when those of the calls above have ended.
+services() { systemctl list-units --plain --no-legend 'mcp-code-bridge@*.service' | cut -d ' ' -f 1; }
+for _ in $(seq 600); do
+  if [ -z "$(services)" ]; then break; fi
+  read -rt 0.1 <> <(:) || :
+done
+is "services end with their connections" "$(services)" ""
 python3 - <<'PYTHON' &
 import socket, time
 connection = socket.socket(socket.AF_UNIX)
@@ -42,7 +48,7 @@ connection.recv(1)
 PYTHON
 holder=$!
 for _ in $(seq 300); do
-  unit=$(systemctl list-units --plain --no-legend 'mcp-code-bridge@*.service' | cut -d ' ' -f 1)
+  unit=$(services)
   [ -z "$unit" ] || pid=$(systemctl show --value --property MainPID "$unit")
   # The program itself, no longer systemd on the way to it.
   if [ "${pid:-0}" != 0 ] && grep -q '^NoNewPrivs:.1' "/proc/$pid/status" && [[ $(readlink "/proc/$pid/exe") == */mcp-code-bridge ]]; then break; fi

@@ -11,7 +11,7 @@ import posix
 from mcp._guest.frames import FrameError, decode
 from mcp._guest.relay import EXIT_PROTOCOL
 
-__all__ = ["HANDLED_SIGNALS", "Channel", "aside"]
+__all__ = ["Channel", "Undisturbed", "aside"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,24 @@ EXIT_LOST = 71
 HANDLED_SIGNALS = frozenset((1, 2, 3, 10, 12, 13, 14, 15, 16, 17, 18, *range(20, 32), *range(34, 65)))
 # Above what programs use and what careless `os.closerange` calls reach; lower where the limit of open files is low.
 PLACES = (900, 200, 100)
+
+
+class Undisturbed:
+    """In the main thread: handlers of signals, which may raise, wait until the end of the block."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        self.before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
+        try:
+            # Runs the handlers of signals that have come: the mask must be known before, and be restored if they raise.
+            _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
+        except BaseException:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, self.before)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, self.before)
 
 
 class Channel:

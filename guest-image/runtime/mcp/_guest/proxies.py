@@ -40,12 +40,13 @@ class Tool:
         self._function: Callable[..., Any] | None = None
 
     def define(self, definition: "dict[str, Any]", alias: str) -> None:
-        """Takes a definition; what was made from another one is made anew."""
+        """Takes a definition; what was made from another one is made anew. One cut off by a signal is done again."""
         if not self.offered or definition != self.definition or alias != self.alias:
-            self.definition, self.alias, self.offered = definition, alias, True
-            self._parameters = None
+            self.offered = False
+            self.definition, self.alias, self._parameters = definition, alias, None
             if self._function is not None:
                 self._describe(self._function)
+            self.offered = True
 
     @property
     def input_schema(self) -> "Any":
@@ -120,7 +121,7 @@ class Tool:
             function.__annotations__ = dict(annotations)
 
     def _bound(self, args: "tuple[object, ...]", kwargs: "dict[str, object]") -> "dict[str, Any]":
-        state = self.server.__mcp_state__
+        state = self.server.__mcp_known__()
         if not self.offered:
             error = MCPError(f"{shown(state.name)}.{shown(self.wire)} is no longer offered by its server")
             error.server, error.tool = state.name, self.wire
@@ -188,11 +189,12 @@ class ServerModule(ModuleType):
         self.__doc__ = f"{about}\n\n{MORE.format(name=f'mcp_{state.alias}')}"
         # Hundreds of servers may be loaded of which a few are used.
         if state.built or any(_shadows_helper(offer) for offer in _offers(entry)):
+            state.built = False
             self.__mcp_build__()
 
     def __mcp_build__(self) -> State:
+        """Makes the tools. A handler of the user's signals may raise anywhere in here: the next look begins anew."""
         state = self.__mcp_state__
-        state.built = True
         by_name = {tool["name"]: tool for tool in _offers(state.entry)}
         names = _tool_aliases(by_name)
         for alias in state.by_alias:
@@ -201,15 +203,15 @@ class ServerModule(ModuleType):
             if wire not in by_name:
                 tool.offered = False
         for wire, definition in by_name.items():
-            if wire not in state.tools:
-                state.tools[wire] = Tool(self, wire)
-            state.tools[wire].define(definition, names[wire])
+            tool = state.tools.setdefault(wire, Tool(self, wire))
+            tool.define(definition, names[wire])
         state.by_alias = {names[wire]: state.tools[wire] for wire in by_name}
         self.__dict__["__all__"] = [alias for alias in state.by_alias if not _is_special(alias)]
         for alias in HELPERS:
             # Attributes of the class come before `__getattr__`; a tool of this name comes before them.
             if alias in state.by_alias:
                 self.__dict__[alias] = state.by_alias[alias].function
+        state.built = True
         return state
 
     def __mcp_known__(self) -> State:

@@ -6,12 +6,11 @@ no lock that a signal, a fork or a dying thread could leave behind.
 """
 
 from _collections import deque
-import _signal
 import _thread
 from itertools import count
 import posix
 
-from mcp._guest.channel import HANDLED_SIGNALS, Channel
+from mcp._guest.channel import Channel, Undisturbed
 from mcp._guest.errors import MCPError, brief, from_host
 from mcp._guest.frames import encode, encode_exactly
 from mcp._guest.loading import load
@@ -185,13 +184,8 @@ class Calls:
         if _thread.get_ident() != self.main_thread:
             act(call)
             return
-        before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
-        try:
-            # Both calls run handlers of signals that have come, which may raise: hence inside, hence asked before.
-            _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
+        with Undisturbed():
             act(call)
-        finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
 
 
 def _settle(call: Call) -> None:

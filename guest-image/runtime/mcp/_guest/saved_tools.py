@@ -118,11 +118,11 @@ def bind(namespace: "dict[str, Any]") -> None:
     if not _library.fresh:
         return
     learn()
-    _library.fresh = False
     for name, tool in _library.tools.items():
         if name not in namespace and not hasattr(builtins, name):
             namespace[name] = Stub(tool)
     _module()
+    _library.fresh = False
 
 
 def resolve(code: "CodeType", namespace: "dict[str, Any]") -> None:

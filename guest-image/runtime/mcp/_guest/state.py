@@ -27,8 +27,9 @@ def begin(code: str, namespace: "dict[str, Any]") -> None:
     projects = load("mcp._guest.projects")
     if "projects" in code:
         projects.settle()
+    load("mcp._guest.saved_tools").bind(namespace)
     if not projects.busy():
+        # Last, and before what may be interrupted: a run that is cut off here leaves the rest to the next one.
         kept.arrived = False
         for problem in projects.problems():
             print(problem, file=sys.stderr)
-    load("mcp._guest.saved_tools").bind(namespace)

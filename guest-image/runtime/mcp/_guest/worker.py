@@ -2,13 +2,12 @@
 
 from _collections import deque
 from _queue import Empty, SimpleQueue
-import _signal
 import posix
 import sys
 
 from mcp._guest import environment, files, output
 from mcp._guest.allowance import allowance
-from mcp._guest.channel import HANDLED_SIGNALS, Channel, aside
+from mcp._guest.channel import Channel, Undisturbed, aside
 from mcp._guest.environment import kept
 from mcp._guest.execution import Execution, failed, flush_streams
 from mcp._guest.frames import FrameError, encode
@@ -89,24 +88,18 @@ class Worker:
             preload.step(self.wake.empty)
 
     def _serve(self, request: Request) -> None:
-        run, cell, code, frame = request
+        run, cell, code, _ = request
         try:
             if self.begun is request:
                 raise InterruptedError
-            self.begun = request
-            self.interrupts.accept(run)
-            self._limit(frame.get("limits"), run, cell)
-            if not frame.keys().isdisjoint(("servers", "known", "failed")):
-                load("mcp._guest.servers").install(self.execution.namespace, frame)
-            self.calls.begin(run)
+            self._begin(request)
             outcome = self.execution.run(run, cell, code, allowance.text_bytes)
             changed, _ = self.interrupts.guard(load("mcp._guest.projects").changes)
             if changed:
                 outcome["projects"] = changed
         except BaseException as error:
             outcome = failed(run, error)
-        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
-        try:
+        with Undisturbed():
             if posix.getpid() != self.process:
                 _end_child(outcome)
             self.interrupts.finish()
@@ -114,8 +107,17 @@ class Worker:
             outcome.update(files.folder.look())
             self._answer(run, outcome)
             self.requests.popleft()
-        finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+    def _begin(self, request: Request) -> None:
+        """Takes what comes with the code: servers told once must not be lost to a handler of the user's signals."""
+        run, cell, _, frame = request
+        with Undisturbed():
+            self.begun = request
+            self.interrupts.accept(run)
+            self._limit(frame.get("limits"), run, cell)
+            if not frame.keys().isdisjoint(("servers", "known", "failed")):
+                load("mcp._guest.servers").install(self.execution.namespace, frame)
+            self.calls.begin(run)
 
     def _limit(self, limits: object, run: int, cell: int) -> None:
         limits = limits if isinstance(limits, dict) else {}
@@ -129,16 +131,13 @@ class Worker:
             self.confined = True
 
     def _serve_files(self, request: "dict[str, Any]") -> None:
-        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
-        try:
+        with Undisturbed():
             self.requests.popleft()
             projects = load("mcp._guest.projects")
             if request["type"] == "collect":
                 projects.collect(request, self.channel.send)
             else:
                 projects.forget(request.get("paths"))
-        finally:
-            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
     def _answer(self, run: int, outcome: dict[str, object]) -> None:
         try:
