@@ -206,3 +206,38 @@ def test_a_signal_between_runs_is_reported_and_harmless(guest: Guest) -> None:
         assert frame["type"] == "stderr"
         assert frame["data"].endswith(last)
         assert guest.check("1").result == "1"
+
+
+LOSE = """
+import _signal
+real = _signal.pthread_kill
+def lose(*_):
+    _signal.pthread_kill = real
+_signal.pthread_kill = lose
+"""
+
+
+@pytest.mark.parametrize("name", ["sleep", "await", "lock"])
+def test_an_interrupt_just_before_a_system_call_is_not_seen(guest: Guest, name: str) -> None:
+    guest.execute(f"{LOSE}{WAITS[name][0]}")
+    printed = guest.until_output(b"go\n")
+    guest.interrupt()
+    assert guest.collect(printed).status == "interrupted"
+    assert guest.check("1 + 1").result == "2"
+
+
+def test_a_handler_of_the_users_own_gets_one_signal_for_one_interrupt(guest: Guest) -> None:
+    code = """
+import signal, time
+before = signal.signal(signal.SIGINT, lambda *_: seen.append(time.monotonic()))
+seen = []
+print('go')
+end = time.monotonic() + 60
+while time.monotonic() < (seen[0] + 0.5 if seen else end):
+    pass
+_ = signal.signal(signal.SIGINT, before)
+len(seen)"""
+    guest.execute(code)
+    printed = guest.until_output(b"go\n")
+    guest.interrupt()
+    assert guest.collect(printed).result == "1"

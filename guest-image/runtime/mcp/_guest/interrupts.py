@@ -2,6 +2,7 @@
 
 import _signal
 import _thread
+from time import sleep
 
 from mcp._guest.source import Place, is_user_code
 
@@ -11,6 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+
+
+# Before a signal that nobody has seen is sent again.
+INSIST_SECONDS = 0.05
 
 
 class Interrupts:
@@ -51,6 +56,20 @@ class Interrupts:
         with self.lock:
             if run == self.run and self.run is not None:
                 self.requested, self.delivered = True, False
+                _signal.pthread_kill(self.main_thread, _signal.SIGINT)
+                try:
+                    _thread.start_new_thread(self._insist, (run,))
+                except RuntimeError:
+                    pass  # user code has taken all threads there may be
+
+    def _insist(self, run: object) -> None:
+        """One that comes just before a system call begins is seen when that call ends, which may be never."""
+        while True:
+            sleep(INSIST_SECONDS)
+            with self.lock:
+                # A handler of the user's own gets one signal, as from a terminal.
+                if run != self.run or self.delivered or _signal.getsignal(_signal.SIGINT) != self._strike:
+                    return
                 _signal.pthread_kill(self.main_thread, _signal.SIGINT)
 
     def finish(self) -> None:
