@@ -7,12 +7,13 @@ mod keys;
 mod load;
 mod parse;
 mod problem;
+mod sources;
 mod surroundings;
 
 pub use keys::{KEYS, Key};
-pub use load::{Overrides, Variables};
 pub use parse::{closest, parse_duration, parse_size};
 pub use problem::{Error, Problem};
+pub use sources::{Overrides, Variables};
 pub use surroundings::{Surroundings, no_colour};
 
 use std::collections::BTreeSet;

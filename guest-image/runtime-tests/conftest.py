@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from guest import Guest
+from host import Host, host_at, server
+from servers import ISSUE, ODD
 
 
 @pytest.fixture
@@ -20,3 +22,18 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     started = Guest(tmp_path_factory.mktemp("workspace"))
     yield started
     started.close()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    made = host_at(tmp_path)
+    yield made
+    made.guest.close()
+
+
+@pytest.fixture(scope="module")
+def shared_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    made = host_at(tmp_path_factory.mktemp("workspace"))
+    made.check("import asyncio, json, pickle", [server("github", ISSUE), ODD], ["jira", "mem-o"])
+    yield made
+    made.guest.close()

@@ -9,6 +9,7 @@ mod discovery;
 mod failure;
 mod http;
 mod image;
+mod image_build;
 mod long_runs;
 mod output;
 mod real_servers;

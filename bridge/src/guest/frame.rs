@@ -1,22 +1,28 @@
-//! The frames in both directions.
+//! The frames in both directions; here, those from the guest.
 //!
 //! Parsing takes two steps, the type first and then the fields that this type has: a frame of an unknown type may hold
 //! anything at all. (A tagged enum would also trip over serde's buffering of arbitrary-precision numbers.)
 
 use std::borrow::Cow;
-use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Error, GuestReport};
 
+mod done;
+mod lenient;
 mod state;
+mod to_guest;
 
+pub use done::{Done, DoneError, DoneFile, DoneStatus};
 pub use state::{ChangedFiles, FilePiece, State};
+pub use to_guest::{ExecuteLimits, FailedServer, ToGuest};
+
+use done::done;
+use lenient::{Number, Text};
 
 /// Which stream a piece of output belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,63 +127,6 @@ pub struct ReadyTimings {
     pub start_ms: Option<f64>,
 }
 
-/// `execution_done`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
-    /// The execution's number.
-    pub id: u64,
-    /// How it ended.
-    pub status: DoneStatus,
-    /// Of `SystemExit`.
-    pub exit_code: Option<i64>,
-    /// What was raised.
-    pub error: Option<DoneError>,
-    /// `repr` of a bare last expression.
-    pub result: Option<String>,
-    /// The user's line that was interrupted.
-    pub place: Option<String>,
-    /// What lies in `/workspace/out`.
-    pub files: Vec<DoneFile>,
-    /// How many files more.
-    pub more_files: u64,
-    /// Files below `/projects` that differ from what the host has.
-    pub projects: Option<ChangedFiles>,
-}
-
-/// A file in `/workspace/out`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DoneFile {
-    /// Below that folder.
-    pub path: String,
-    /// Its bytes.
-    pub size: u64,
-    /// It is new or was changed in this run.
-    pub is_new: bool,
-}
-
-/// How an execution ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DoneStatus {
-    /// The code ran to its end.
-    Success,
-    /// It raised.
-    Error,
-    /// It raised `KeyboardInterrupt`.
-    Interrupted,
-}
-
-/// What user code raised.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DoneError {
-    /// Name of the class.
-    pub kind: String,
-    /// `str` of the exception.
-    pub message: String,
-    /// User frames only.
-    pub traceback: String,
-}
-
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(rename = "type", borrow)]
@@ -205,15 +154,6 @@ struct RawPiece<'a> {
     size: u64,
     #[serde(borrow)]
     base64: Option<Text<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RawFile<'a> {
-    #[serde(borrow)]
-    path: Text<'a>,
-    size: u64,
-    #[serde(default)]
-    new: bool,
 }
 
 #[derive(Deserialize)]
@@ -258,40 +198,6 @@ struct RawCollected {
 struct RawExit {
     code: Number,
     out_of_memory: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct RawDone<'a> {
-    id: u64,
-    status: DoneStatus,
-    exit_code: Option<Number>,
-    #[serde(borrow)]
-    error: Option<RawError<'a>>,
-    #[serde(borrow)]
-    result: Option<RawResult<'a>>,
-    #[serde(borrow, rename = "where")]
-    place: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    files: Vec<RawFile<'a>>,
-    #[serde(default)]
-    more_files: u64,
-    projects: Option<ChangedFiles>,
-}
-
-#[derive(Deserialize)]
-struct RawError<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow, default)]
-    message: Text<'a>,
-    #[serde(borrow, default)]
-    traceback: Text<'a>,
-}
-
-#[derive(Deserialize)]
-struct RawResult<'a> {
-    #[serde(borrow)]
-    repr: Text<'a>,
 }
 
 impl<'a> FromGuest<'a> {
@@ -381,161 +287,6 @@ fn dropped(raw: &RawDropped<'_>) -> Result<FromGuest<'static>, Error> {
     };
     let both = [one(0, raw.stdout)?, one(1, raw.stderr)?];
     Ok(FromGuest::Dropped(Box::new(both)))
-}
-
-fn done(raw: RawDone<'_>) -> Done {
-    Done {
-        id: raw.id,
-        status: raw.status,
-        exit_code: raw.exit_code.map(|number| number.0),
-        error: raw.error.map(|error| DoneError {
-            kind: error.kind.0.into_owned(),
-            message: error.message.0.into_owned(),
-            traceback: error.traceback.0.into_owned(),
-        }),
-        result: raw.result.map(|result| result.repr.0.into_owned()),
-        place: raw.place.map(|place| place.0.into_owned()),
-        files: raw
-            .files
-            .into_iter()
-            .map(|file| DoneFile {
-                path: file.path.0.into_owned(),
-                size: file.size,
-                is_new: file.new,
-            })
-            .collect(),
-        more_files: raw.more_files,
-        projects: raw.projects,
-    }
-}
-
-/// Text as Python has it: lone surrogates, which no Rust string can hold, become replacement characters instead of
-/// costing the user the session.
-#[derive(Default)]
-struct Text<'a>(Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Text<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a string")
-            }
-
-            fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
-                Ok(Text(String::from_utf8_lossy(bytes)))
-            }
-
-            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
-                Ok(Text(Cow::Owned(
-                    String::from_utf8_lossy(bytes).into_owned(),
-                )))
-            }
-        }
-
-        deserializer.deserialize_bytes(TextVisitor)
-    }
-}
-
-/// An exit status of any size: `sys.exit(10**30)` must not be a protocol error.
-struct Number(i64);
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = serde_json::Number::deserialize(deserializer)?;
-        Ok(Self(number.as_i64().unwrap_or(255)))
-    }
-}
-
-/// A frame to the guest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub enum ToGuest<'a> {
-    /// Run this.
-    Execute {
-        /// Number of the execution; the answer repeats it.
-        id: u64,
-        /// Number of the cell, as tracebacks show it.
-        cell: u64,
-        /// Python source.
-        code: &'a str,
-        /// What it may use.
-        limits: ExecuteLimits,
-        /// Servers whose proxies are to be made, or made anew.
-        #[serde(skip_serializing_if = "<[Value]>::is_empty")]
-        servers: &'a [Value],
-        /// Names of all servers that could be loaded.
-        known: &'a [String],
-        /// Servers that were asked for and are not up.
-        #[serde(skip_serializing_if = "<[FailedServer]>::is_empty")]
-        failed: &'a [FailedServer],
-    },
-    /// Send a piece of a file in `/workspace/out`, also while code runs.
-    #[serde(rename = "read_file")]
-    ReadFile {
-        /// Number of the question; the answer repeats it.
-        call: u64,
-        /// Below that folder.
-        path: &'a str,
-        /// Bytes before the piece.
-        offset: u64,
-        /// Bytes of the piece, at most.
-        bytes: u64,
-    },
-    /// Send these files below `/projects`, and take it that the host knows of the deleted ones.
-    Collect {
-        /// Number of the request; its end repeats it.
-        id: u64,
-        /// Files wanted.
-        paths: &'a [String],
-        /// Files that are gone.
-        deleted: &'a [String],
-    },
-    /// These files could not be kept: they count as changed.
-    Forget {
-        /// The files.
-        paths: &'a [String],
-    },
-    /// Raise `KeyboardInterrupt` in that execution, if it is still running.
-    Interrupt {
-        /// Number of the execution.
-        id: u64,
-    },
-}
-
-/// A server that was asked for and is not up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FailedServer {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub message: String,
-}
-
-/// What one execution may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ExecuteLimits {
-    /// Bytes of each stream that are sent to the host.
-    pub output_bytes: u64,
-    /// Files that a process may have open. The first run's counts, for the life of the guest.
-    pub open_files: u32,
-    /// Bytes of text that the answer may have.
-    pub text_bytes: u64,
-}
-
-impl ToGuest<'_> {
-    /// Appends the frame and its newline to `buffer`.
-    #[expect(
-        clippy::missing_panics_doc,
-        reason = "plain structs into memory cannot fail"
-    )]
-    pub fn encode(&self, buffer: &mut Vec<u8>) {
-        serde_json::to_writer(&mut *buffer, self).expect("plain structs serialise into memory");
-        buffer.push(b'\n');
-    }
 }
 
 #[cfg(test)]

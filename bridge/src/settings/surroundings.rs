@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::load::Variables;
+use super::sources::Variables;
 
 /// The parts of the environment that the bridge reads. Empty variables count as unset.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

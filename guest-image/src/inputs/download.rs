@@ -1,7 +1,9 @@
 //! One file over HTTP: resumed where it was cut off, bounded in size and time, kept only if its sum is right.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+mod part;
+
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use ureq::http::{StatusCode, header};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::sha256::Hasher;
+use part::Part;
 
 /// Where systems keep the authorities that they trust.
 const TRUST: [&str; 3] = [
@@ -147,102 +149,6 @@ impl Error {
             self,
             Self::Sum { .. } | Self::TooLong(_) | Self::Status(StatusCode::RANGE_NOT_SATISFIABLE)
         )
-    }
-}
-
-/// The beginning of a file, locked.
-struct Part {
-    path: PathBuf,
-    output: File,
-    have: u64,
-    size: u64,
-}
-
-impl Part {
-    /// Waits until nobody else writes to it. One that is longer than the whole is emptied.
-    fn open(path: PathBuf, size: u64) -> Result<Self, Error> {
-        let opened = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path);
-        let locked = opened.and_then(|output| output.lock().map(|()| output));
-        let length =
-            locked.and_then(|output| output.metadata().map(|metadata| (metadata.len(), output)));
-        let (have, output) = length.map_err(|source| Error::Write {
-            path: path.clone(),
-            source,
-        })?;
-        let mut part = Self {
-            path,
-            output,
-            have,
-            size,
-        };
-        if have > size {
-            part.empty()?;
-        }
-        part.output
-            .seek(SeekFrom::End(0))
-            .map_err(|source| part.failed(source))?;
-        Ok(part)
-    }
-
-    fn empty(&mut self) -> Result<(), Error> {
-        self.have = 0;
-        self.output
-            .set_len(0)
-            .and_then(|()| self.output.rewind())
-            .map_err(|source| self.failed(source))
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.have += bytes.len() as u64;
-        if self.have > self.size {
-            return Err(Error::TooLong(self.size));
-        }
-        self.output
-            .write_all(bytes)
-            .map_err(|source| self.failed(source))
-    }
-
-    fn check(&mut self, sha256: &str) -> Result<(), Error> {
-        let mut hasher = Hasher::default();
-        self.output
-            .rewind()
-            .and_then(|()| io::copy(&mut self.output, &mut hasher))
-            .map_err(|source| self.failed(source))?;
-        let found = hasher.hex();
-        if found == sha256 {
-            return Ok(());
-        }
-        Err(Error::Sum { found })
-    }
-
-    fn discard(self) -> Result<(), Error> {
-        fs::remove_file(&self.path).map_err(|source| self.failed(source))
-    }
-
-    fn keep_as(self, file: &Path) -> Result<(), Error> {
-        self.output
-            .sync_all()
-            .and_then(|()| fs::rename(&self.path, file))
-            .map_err(|source| self.failed(source))
-    }
-
-    fn broken(&self, source: io::Error) -> Error {
-        Error::Broken {
-            bytes: self.have,
-            source,
-        }
-    }
-
-    fn failed(&self, source: io::Error) -> Error {
-        Error::Write {
-            path: self.path.clone(),
-            source,
-        }
     }
 }
 

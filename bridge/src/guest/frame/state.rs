@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Text, fields};
+use super::fields;
+use super::lenient::Text;
 use crate::guest::Error;
 use crate::store::{StateFile, Tool, Update};
 

@@ -1,7 +1,9 @@
 //! Every setting from every source, and every nonsense.
 
+use std::path::Path;
+
 use super::*;
-use crate::settings::{EngineKind, Limit};
+use crate::settings::{EngineKind, KEYS, Limit};
 
 fn load(variables: &[(&str, &str)]) -> Result<Settings, Error> {
     let home = [("HOME", "/nonexistent")];

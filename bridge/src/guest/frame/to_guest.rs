@@ -1,0 +1,92 @@
+//! The frames to the guest.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// A frame to the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum ToGuest<'a> {
+    /// Run this.
+    Execute {
+        /// Number of the execution; the answer repeats it.
+        id: u64,
+        /// Number of the cell, as tracebacks show it.
+        cell: u64,
+        /// Python source.
+        code: &'a str,
+        /// What it may use.
+        limits: ExecuteLimits,
+        /// Servers whose proxies are to be made, or made anew.
+        #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+        servers: &'a [Value],
+        /// Names of all servers that could be loaded.
+        known: &'a [String],
+        /// Servers that were asked for and are not up.
+        #[serde(skip_serializing_if = "<[FailedServer]>::is_empty")]
+        failed: &'a [FailedServer],
+    },
+    /// Send a piece of a file in `/workspace/out`, also while code runs.
+    #[serde(rename = "read_file")]
+    ReadFile {
+        /// Number of the question; the answer repeats it.
+        call: u64,
+        /// Below that folder.
+        path: &'a str,
+        /// Bytes before the piece.
+        offset: u64,
+        /// Bytes of the piece, at most.
+        bytes: u64,
+    },
+    /// Send these files below `/projects`, and take it that the host knows of the deleted ones.
+    Collect {
+        /// Number of the request; its end repeats it.
+        id: u64,
+        /// Files wanted.
+        paths: &'a [String],
+        /// Files that are gone.
+        deleted: &'a [String],
+    },
+    /// These files could not be kept: they count as changed.
+    Forget {
+        /// The files.
+        paths: &'a [String],
+    },
+    /// Raise `KeyboardInterrupt` in that execution, if it is still running.
+    Interrupt {
+        /// Number of the execution.
+        id: u64,
+    },
+}
+
+/// A server that was asked for and is not up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedServer {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub message: String,
+}
+
+/// What one execution may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ExecuteLimits {
+    /// Bytes of each stream that are sent to the host.
+    pub output_bytes: u64,
+    /// Files that a process may have open. The first run's counts, for the life of the guest.
+    pub open_files: u32,
+    /// Bytes of text that the answer may have.
+    pub text_bytes: u64,
+}
+
+impl ToGuest<'_> {
+    /// Appends the frame and its newline to `buffer`.
+    #[expect(
+        clippy::missing_panics_doc,
+        reason = "plain structs into memory cannot fail"
+    )]
+    pub fn encode(&self, buffer: &mut Vec<u8>) {
+        serde_json::to_writer(&mut *buffer, self).expect("plain structs serialise into memory");
+        buffer.push(b'\n');
+    }
+}

@@ -1,0 +1,112 @@
+//! The beginning of a file that is being downloaded: beside the file as `.part`, locked while somebody writes to it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use crate::sha256::Hasher;
+
+/// The beginning of a file, locked.
+pub(super) struct Part {
+    path: PathBuf,
+    output: File,
+    /// Bytes that are there.
+    pub(super) have: u64,
+    /// Bytes that the whole has.
+    pub(super) size: u64,
+}
+
+impl Part {
+    /// Waits until nobody else writes to it. One that is longer than the whole is emptied.
+    pub(super) fn open(path: PathBuf, size: u64) -> Result<Self, Error> {
+        let opened = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path);
+        let locked = opened.and_then(|output| output.lock().map(|()| output));
+        let length =
+            locked.and_then(|output| output.metadata().map(|metadata| (metadata.len(), output)));
+        let (have, output) = length.map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })?;
+        let mut part = Self {
+            path,
+            output,
+            have,
+            size,
+        };
+        if have > size {
+            part.empty()?;
+        }
+        part.output
+            .seek(SeekFrom::End(0))
+            .map_err(|source| part.failed(source))?;
+        Ok(part)
+    }
+
+    /// Starts anew.
+    pub(super) fn empty(&mut self) -> Result<(), Error> {
+        self.have = 0;
+        self.output
+            .set_len(0)
+            .and_then(|()| self.output.rewind())
+            .map_err(|source| self.failed(source))
+    }
+
+    /// Takes in what comes next.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.have += bytes.len() as u64;
+        if self.have > self.size {
+            return Err(Error::TooLong(self.size));
+        }
+        self.output
+            .write_all(bytes)
+            .map_err(|source| self.failed(source))
+    }
+
+    /// Whether it is the whole file: by its sum.
+    pub(super) fn check(&mut self, sha256: &str) -> Result<(), Error> {
+        let mut hasher = Hasher::default();
+        self.output
+            .rewind()
+            .and_then(|()| io::copy(&mut self.output, &mut hasher))
+            .map_err(|source| self.failed(source))?;
+        let found = hasher.hex();
+        if found == sha256 {
+            return Ok(());
+        }
+        Err(Error::Sum { found })
+    }
+
+    /// Nobody needs it any more.
+    pub(super) fn discard(self) -> Result<(), Error> {
+        fs::remove_file(&self.path).map_err(|source| self.failed(source))
+    }
+
+    /// It is whole: gives it its name.
+    pub(super) fn keep_as(self, file: &Path) -> Result<(), Error> {
+        self.output
+            .sync_all()
+            .and_then(|()| fs::rename(&self.path, file))
+            .map_err(|source| self.failed(source))
+    }
+
+    /// Why there is no more of it.
+    pub(super) fn broken(&self, source: io::Error) -> Error {
+        Error::Broken {
+            bytes: self.have,
+            source,
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::Write {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
