@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod engine;
 pub mod guest;
 pub mod image;
+mod json;
 pub mod media;
 mod random;
 pub mod render;

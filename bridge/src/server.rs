@@ -9,6 +9,7 @@ mod capabilities;
 mod exact;
 mod held;
 mod http;
+mod inbox;
 mod line;
 mod progress;
 mod questions;
@@ -23,13 +24,13 @@ mod transport;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
     CustomRequest, CustomResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult,
-    Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, UpdateTaskParams,
+    Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -37,72 +38,17 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::render::Payload;
-use crate::session::{Client, FileError, OutFile, Progress, Run, RunRequest};
+use crate::session::{Client, RunRequest};
 use crate::settings::{OutputMode, Settings};
 
 use arguments::Arguments;
 use held::Held;
 
 pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
+pub use self::runner::{Refused, Runner};
 
 /// Room in an answer that is not cut.
 pub const WHOLE: u64 = 1 << 32;
-
-/// Runs code in sessions.
-#[async_trait]
-pub trait Runner: Send + Sync + 'static {
-    /// Begins a run. It ends soon after `request.cancel` fires.
-    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused>;
-
-    /// A run of before, by its name, or by `last` the latest one of a session.
-    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused>;
-
-    /// A client has opened a session of the protocol, which goes on until this is dropped.
-    fn open(&self) -> Result<(), Refused> {
-        Ok(())
-    }
-
-    /// Files that sessions offer.
-    fn files(&self) -> Vec<(String, Vec<OutFile>)>;
-
-    /// The content of one.
-    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError>;
-}
-
-/// Why nothing was run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The call itself is wrong.
-    #[error("{0}")]
-    Invalid(String),
-    /// There is no sandbox.
-    #[error("{message}")]
-    NoSandbox {
-        /// A stable code, the same as doctor's.
-        code: &'static str,
-        /// What happened and how to mend it.
-        message: String,
-    },
-    /// The bridge cannot take the call now.
-    #[error("{message}")]
-    Busy {
-        /// A stable word.
-        reason: &'static str,
-        /// What to do.
-        message: String,
-    },
-}
-
-impl Refused {
-    /// As answered.
-    pub fn into_payload(self) -> Payload {
-        match self {
-            Self::Invalid(message) => Payload::invalid(message),
-            Self::NoSandbox { code, message } => Payload::refused(code, message),
-            Self::Busy { reason, message } => Payload::refused(reason, message),
-        }
-    }
-}
 
 /// What the face needs to know of the settings.
 #[derive(Debug, Clone)]
@@ -178,6 +124,14 @@ impl Server {
         result.structured_content = Some(payload.into_structured());
         result
     }
+
+    /// Likewise, as JSON, for answers whose type holds no results of tools.
+    fn written(&self, payload: Payload) -> Result<JsonObject, ErrorData> {
+        match serde_json::to_value(self.answer(payload)) {
+            Ok(Value::Object(result)) => Ok(result),
+            Ok(_) | Err(_) => Err(ErrorData::internal_error("answer not written", None)),
+        }
+    }
 }
 
 impl ServerHandler for Server {
@@ -222,7 +176,7 @@ impl ServerHandler for Server {
         }
         match self.call(request, &context).await {
             Ok(response) => Ok(response),
-            Err(message) => Ok(self.answer(Payload::invalid(message)).into()),
+            Err(refused) => Ok(self.answer(refused.into_payload()).into()),
         }
     }
 
@@ -267,11 +221,8 @@ impl ServerHandler for Server {
                 let payload = Payload::invalid(
                     "arguments must be an object such as {\"code\": \"print(1)\"}".to_owned(),
                 );
-                serde_json::to_value(self.answer(payload))
-                    .map(CustomResult::new)
-                    .map_err(|error| {
-                        ErrorData::internal_error(format!("answer not written: {error}"), None)
-                    })
+                self.written(payload)
+                    .map(|result| CustomResult::new(result.into()))
             }
             ("tools/call", Some(name)) => Err(unknown_tool(name)),
             ("initialize" | "tools/call" | "resources/read", _) => {
@@ -332,7 +283,7 @@ pub fn request(
     face: &Face,
     cancel: CancellationToken,
 ) -> Result<RunRequest, String> {
-    let mut given = rmcp::model::JsonObject::new();
+    let mut given = JsonObject::new();
     given.insert("code".to_owned(), code.into());
     given.insert("session".to_owned(), session.into());
     given.insert("servers".to_owned(), servers.into());

@@ -18,6 +18,7 @@ mod actor;
 mod answer;
 mod capture;
 mod clock;
+mod dispatch;
 mod display;
 mod ending;
 mod execution;
@@ -34,6 +35,7 @@ mod start;
 
 pub use display::{Content, Display, Displays};
 pub use files::{FILE_LIMIT, FileError, OutFile};
+pub use name::is_session_name;
 pub use registry::Sessions;
 pub use run::{Attendance, Run};
 pub use runs::KEPT_FOR;
@@ -215,6 +217,31 @@ pub struct RunOutcome {
     pub run: Option<String>,
     /// Since the run was asked for.
     pub elapsed: Duration,
+}
+
+impl RunOutcome {
+    /// With nothing to show, and variables kept.
+    pub fn bare(session: &str, status: Status, timeout: Duration) -> Self {
+        Self {
+            status,
+            session: session.to_owned(),
+            cell: 0,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            error: None,
+            displays: Displays::default(),
+            files: Vec::new(),
+            exit_code: None,
+            result: None,
+            state: State::Kept,
+            note: None,
+            servers: Vec::new(),
+            calls: Summary::default(),
+            timeout,
+            run: None,
+            elapsed: Duration::ZERO,
+        }
+    }
 }
 
 /// Why a call has no outcome: nothing was run.

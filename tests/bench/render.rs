@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_code_bridge::broker::Summary;
 use mcp_code_bridge::render::Payload;
-use mcp_code_bridge::session::{Captured, Displays, RunOutcome, State, Status};
+use mcp_code_bridge::session::{Captured, RunOutcome, Status};
 use mcp_code_bridge::settings::OutputMode;
 
 /// The median in milliseconds of `rounds`; `text_bytes` is the room.
@@ -30,25 +29,11 @@ pub(crate) fn megabyte(mode: OutputMode, text_bytes: u64, rounds: usize) -> f64 
 
 fn outcome(stdout: Vec<u8>) -> RunOutcome {
     RunOutcome {
-        status: Status::Success,
-        session: "default".to_owned(),
         cell: 1,
         stdout: Captured {
             bytes: stdout,
             ..Captured::default()
         },
-        stderr: Captured::default(),
-        error: None,
-        displays: Displays::default(),
-        files: Vec::new(),
-        exit_code: None,
-        result: None,
-        state: State::Kept,
-        note: None,
-        servers: Vec::new(),
-        calls: Summary::default(),
-        timeout: Duration::from_secs(30),
-        run: None,
-        elapsed: Duration::ZERO,
+        ..RunOutcome::bare("default", Status::Success, Duration::from_secs(30))
     }
 }

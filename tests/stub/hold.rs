@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use mcp_code_bridge::catalog::{Catalog, Places, Platform};
+use mcp_code_bridge::catalog::{Catalog, Places};
 use mcp_code_bridge::upstream::{CallContext, Options, Upstreams};
 
 /// Starts all servers that `file` defines and keeps them until killed.
@@ -11,15 +11,14 @@ pub(crate) async fn hold(file: PathBuf) -> anyhow::Result<()> {
     let environment: std::collections::BTreeMap<String, String> = std::env::vars().collect();
     let nowhere = file.with_extension("nowhere");
     let catalog = Catalog::load(Places {
-        home: nowhere.clone(),
-        cwd: nowhere.clone(),
-        state_dir: nowhere.clone(),
-        config_home: nowhere,
+        config_home: nowhere.clone(),
         extra: Some(file),
-        allow_self: false,
-        executable: None,
-        platform: Platform::Linux,
-        environment: environment.clone(),
+        ..Places::new(
+            nowhere.clone(),
+            nowhere.clone(),
+            nowhere,
+            environment.clone(),
+        )
     });
     let program = std::env::current_exe()?
         .to_str()

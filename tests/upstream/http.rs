@@ -77,12 +77,7 @@ async fn values_pass_exactly_in_both_eras_and_both_forms_of_answers() {
                 "calls": {"odd": [odd]},
             }))
             .await;
-            let list = served
-                .world
-                .upstreams
-                .tools(served.world.definition("stub"), &soon())
-                .await
-                .unwrap();
+            let list = served.world.tools().await.unwrap();
             assert_eq!(list.tools.len(), 1, "modern {modern}, sse {sse}");
             let result = served
                 .call("echo", exact())

@@ -5,11 +5,7 @@ use serde_json::{Value, json};
 use crate::world::{World, recorded, soon, tool};
 
 async fn names(world: &World) -> Vec<String> {
-    let list = world
-        .upstreams
-        .tools(world.definition("stub"), &soon())
-        .await
-        .unwrap();
+    let list = world.tools().await.unwrap();
     list.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
@@ -27,11 +23,7 @@ async fn all_pages_are_read() {
 async fn endless_pages_end_with_what_was_got() {
     let page = json!({"result": {"tools": [tool("a"), {"name": "bad"}], "nextCursor": "x"}});
     let world = World::stub(json!({"methods": {"tools/list": [page]}}));
-    let list = world
-        .upstreams
-        .tools(world.definition("stub"), &soon())
-        .await
-        .unwrap();
+    let list = world.tools().await.unwrap();
     assert_eq!(list.tools.len(), 1);
     assert_eq!(
         list.incomplete.as_deref(),
@@ -41,11 +33,7 @@ async fn endless_pages_end_with_what_was_got() {
 
     let page = json!({"result": {"tools": [], "nextCursor": ["$id"]}});
     let world = World::stub(json!({"methods": {"tools/list": [page]}}));
-    let list = world
-        .upstreams
-        .tools(world.definition("stub"), &soon())
-        .await
-        .unwrap();
+    let list = world.tools().await.unwrap();
     assert_eq!(
         list.incomplete.as_deref(),
         Some("it has more than 512 pages")
@@ -65,11 +53,7 @@ async fn a_told_change_is_seen_by_the_next_who_asks() {
     assert_eq!(names(&world).await, ["t1", "t2"]);
     world.call("change", json!({})).await.unwrap();
     assert_eq!(changes.recv().await.unwrap(), "stub".into());
-    let list = world
-        .upstreams
-        .tools(world.definition("stub"), &soon())
-        .await
-        .unwrap();
+    let list = world.tools().await.unwrap();
     assert_eq!(
         list.tools
             .iter()

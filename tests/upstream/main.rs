@@ -8,4 +8,5 @@ mod life;
 mod lists;
 mod login;
 mod questions;
+mod requests;
 mod world;

@@ -3,7 +3,7 @@
 use mcp_code_bridge::upstream::{Error, Event, QuestionKind, Reply, RpcError};
 use serde_json::{Value, json};
 
-use crate::world::{World, client, soon};
+use crate::world::{World, client};
 
 fn elicits() -> Value {
     json!([
@@ -224,11 +224,7 @@ async fn both_eras_and_their_odd_peers_are_understood() {
     let world = World::stub(
         json!({"methods": {"initialize": [{"result": {"no": 1}}], "server/discover": refuse(-32601)}}),
     );
-    let error = world
-        .upstreams
-        .tools(world.definition("stub"), &soon())
-        .await
-        .unwrap_err();
+    let error = world.tools().await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "server \"stub\" did not start: it answered initialize with {\"no\":1}, and server/discover with error -32601 (what?)"

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mcp_code_bridge::catalog::{Catalog, Definition, Places, Platform, Watcher};
+use mcp_code_bridge::catalog::{Catalog, Definition, Places, Watcher};
 use mcp_code_bridge::upstream::{
-    CallContext, Error, Event, Interact, Options, Payload, Question, Reply, Upstreams,
+    CallContext, Error, Event, Interact, Options, Payload, Question, Reply, ToolList, Upstreams,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -50,15 +50,13 @@ impl World {
         std::fs::write(&file, json!({"mcpServers": entries}).to_string()).unwrap();
         let nowhere = folder.path().join("nowhere");
         let places = Places {
-            home: nowhere.clone(),
-            cwd: nowhere.clone(),
-            state_dir: nowhere.clone(),
-            config_home: nowhere,
             extra: Some(file),
-            allow_self: false,
-            executable: None,
-            platform: Platform::Linux,
-            environment: options.environment.clone(),
+            ..Places::new(
+                nowhere.clone(),
+                nowhere.clone(),
+                nowhere,
+                options.environment.clone(),
+            )
         };
         let catalog = Catalog::load(places.clone());
         assert_eq!(catalog.problems(), []);
@@ -86,6 +84,12 @@ impl World {
 
     pub(crate) fn definition(&self, name: &str) -> &Arc<Definition> {
         self.catalog.definition(name).unwrap()
+    }
+
+    /// The tools of `stub`.
+    pub(crate) async fn tools(&self) -> Result<Arc<ToolList>, Error> {
+        let stub = self.definition("stub");
+        self.upstreams.tools(stub, &soon()).await
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

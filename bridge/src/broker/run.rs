@@ -14,6 +14,7 @@ use super::calls::{Calls, Summary};
 use super::redacting::Redacting;
 use super::request::Request;
 use super::{Kind, Refusal, Scope, lock};
+use crate::json;
 use crate::store::Origin;
 use crate::upstream::{CallContext, Interact, Payload};
 
@@ -133,7 +134,7 @@ impl Run {
     /// Takes a request of the guest. Its answer, whatever it is, comes through the receiver.
     pub fn request(&self, call: u64, method: &str, params: Value) {
         let limits = self.inner.scope.broker.limits;
-        let bytes = size_of(&params);
+        let bytes = json::size_of(&params);
         let cancel = self.inner.context.cancel.child_token();
         {
             let mut calls = lock(&self.inner.calls);
@@ -303,26 +304,6 @@ impl Inner {
         calls.set_tool(call, name.collect());
         Ok(())
     }
-}
-
-/// Bytes of a value as JSON.
-fn size_of(value: &Value) -> usize {
-    struct Counter(usize);
-
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut counter = Counter(0);
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
 }
 
 #[cfg(test)]

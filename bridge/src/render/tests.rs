@@ -9,23 +9,8 @@ use crate::session::Captured;
 
 fn outcome(status: Status) -> RunOutcome {
     RunOutcome {
-        status,
-        session: "main".to_owned(),
         cell: 7,
-        stdout: Captured::default(),
-        stderr: Captured::default(),
-        error: None,
-        exit_code: None,
-        result: None,
-        state: State::Kept,
-        note: None,
-        servers: Vec::new(),
-        calls: Summary::default(),
-        displays: Displays::default(),
-        files: Vec::new(),
-        timeout: Duration::from_secs(30),
-        run: None,
-        elapsed: Duration::ZERO,
+        ..RunOutcome::bare("main", status, Duration::from_secs(30))
     }
 }
 

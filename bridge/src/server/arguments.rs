@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Face;
-use crate::session::{CODE_LIMIT, Client, RunRequest};
+use crate::session::{CODE_LIMIT, Client, RunRequest, is_session_name};
 use crate::settings::{MAX_OUTPUT_TOKENS, closest};
 
 const NAMES: [&str; 9] = [
@@ -279,15 +279,6 @@ fn session_of(value: Option<Value>, problems: &mut Vec<String>) -> Option<String
             None
         }
     }
-}
-
-/// Names end up in labels and messages.
-fn is_session_name(name: &str) -> bool {
-    name.len() <= 64
-        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
 fn flag_of(name: &str, value: Option<Value>, problems: &mut Vec<String>) -> bool {

@@ -7,19 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, InputRequiredResult, InputResponses};
 use rmcp::service::RequestContext;
 use tokio::time::sleep;
 
 use super::arguments::Arguments;
 use super::held::Running;
+use super::inbox::Inbox;
 use super::progress::{Reports, Steps};
-use super::relay::{self, Inbox, Relay};
+use super::relay::{self, Relay};
 use super::{Refused, Server, exact, tasks};
 use crate::render::Payload;
 use crate::session::{Client, Run, RunOutcome};
 
-/// How far a request has brought a run.
+/// How far a call has brought a run.
 enum Turn {
     /// To its end, or as far as the call may wait.
     Told(Box<RunOutcome>),
@@ -43,40 +44,34 @@ enum Waited {
 }
 
 impl Server {
-    /// One request: begins a run, or goes on with one that the client comes back to. An error names what is wrong with it.
+    /// One request: begins a run, goes on with one whose questions the client has answered, or waits for one of before.
     pub(super) async fn call(
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, String> {
-        let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)?;
+    ) -> Result<CallToolResponse, Refused> {
+        let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)
+            .map_err(Refused::Invalid)?;
         let (named, text_bytes) = (arguments.session.is_some(), arguments.text_bytes);
-        let turn = if let Some(id) = arguments.run.clone() {
-            self.come_back(&id, &arguments, context).await
+        let turn = if let Some(id) = &arguments.run {
+            self.poll(id, &arguments, context).await?
         } else {
             let running = match request.request_state {
-                None => self.begin(arguments, context),
-                Some(state) => {
-                    let running = self.held.take(&state, &arguments)?;
-                    let responses = request.input_responses.unwrap_or_default();
-                    running.inbox.answer(responses);
-                    Ok(running)
-                }
+                None => self.begin(arguments, context)?,
+                Some(state) => self.resume(&state, &arguments, request.input_responses)?,
             };
-            match running {
-                Ok(running) => self.follow(running, context).await,
-                Err(refused) => Err(refused),
-            }
+            self.follow(running, context).await?
         };
-        let payload = match turn {
-            Ok(Turn::Asks(questions)) => return Ok(questions.into()),
-            Ok(Turn::Task(run)) => return Ok(tasks::created(&run).into()),
-            Ok(Turn::Told(outcome)) => Payload::of_run(*outcome, named, text_bytes),
-            Err(refused) => refused.into_payload(),
-        };
-        Ok(self.answer(payload).into())
+        Ok(match turn {
+            Turn::Told(outcome) => self
+                .answer(Payload::of_run(*outcome, named, text_bytes))
+                .into(),
+            Turn::Asks(questions) => questions.into(),
+            Turn::Task(run) => tasks::created(&run).into(),
+        })
     }
 
+    /// Begins a run.
     fn begin(
         &self,
         arguments: Arguments,
@@ -102,6 +97,18 @@ impl Server {
             inbox,
             steps,
         })
+    }
+
+    /// Goes on with the run that waits for these answers.
+    fn resume(
+        &self,
+        state: &str,
+        arguments: &Arguments,
+        responses: Option<InputResponses>,
+    ) -> Result<Running, Refused> {
+        let running = self.held.take(state, arguments)?;
+        running.inbox.answer(responses.unwrap_or_default());
+        Ok(running)
     }
 
     /// Waits for the outcome, for a question that goes into the answer, or as long as the call may. Until a run is left
@@ -143,7 +150,7 @@ impl Server {
     }
 
     /// Waits for a run of before, or cancels it. Who cancels this call only waits no longer.
-    async fn come_back(
+    async fn poll(
         &self,
         id: &str,
         arguments: &Arguments,

@@ -5,6 +5,7 @@
 //! while, and soon where another call waits for its session.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,10 @@ use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::Refused;
 use super::arguments::Arguments;
+use super::inbox::Inbox;
 use super::progress::Steps;
-use super::relay::Inbox;
 use crate::session::{Attendance, Run};
 
 /// For the client to come back.
@@ -22,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// Likewise, where another call waits for the same session.
 const IN_THE_WAY: Duration = Duration::from_secs(10);
 
-/// A run that has begun.
+/// A run that has begun, with what its call needs to wait for it.
 pub(super) struct Running {
     pub(super) run: Arc<Run>,
     /// Dropping this gives it up, unless it was left running.
@@ -36,12 +38,12 @@ pub(super) struct Running {
 /// The runs of one connection that wait. Each occupies its session, so there are at most as many as sessions.
 #[derive(Default)]
 pub(super) struct Held {
-    runs: Mutex<HashMap<String, Entry>>,
+    runs: Mutex<HashMap<String, Waiting>>,
     next: AtomicU64,
     random: RandomState,
 }
 
-struct Entry {
+struct Waiting {
     run: Running,
     in_the_way: CancellationToken,
     _taken: DropGuard,
@@ -51,7 +53,7 @@ impl Held {
     /// Keeps the run; returns the state that the client has to come back with.
     pub(super) fn keep(self: &Arc<Self>, run: Running) -> String {
         let (in_the_way, taken) = (CancellationToken::new(), CancellationToken::new());
-        let entry = Entry {
+        let waiting = Waiting {
             run,
             in_the_way: in_the_way.clone(),
             _taken: taken.clone().drop_guard(),
@@ -59,7 +61,7 @@ impl Held {
         // Not a secret, but another one each time and in each bridge.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let state = format!("{:016x}", self.random.hash_one(number));
-        self.lock().insert(state.clone(), entry);
+        self.lock().insert(state.clone(), waiting);
         let (held, key) = (Arc::downgrade(self), state.clone());
         tokio::spawn(async move {
             let hurried = async {
@@ -84,27 +86,29 @@ impl Held {
     }
 
     /// The run that the client comes back to.
-    pub(super) fn take(&self, state: &str, arguments: &Arguments) -> Result<Running, String> {
-        let mut runs = self.lock();
-        match runs.get(state) {
-            None => Err("no run waits for this answer any more (its requestState is unknown or has expired); call again without it".to_owned()),
-            Some(entry) if entry.run.arguments != *arguments => {
-                Err("the arguments are not those of the run that waits for this answer".to_owned())
+    pub(super) fn take(&self, state: &str, arguments: &Arguments) -> Result<Running, Refused> {
+        let refuse = |why: &str| Err(Refused::Invalid(why.to_owned()));
+        match self.lock().entry(state.to_owned()) {
+            Entry::Vacant(_) => refuse(
+                "no run waits for this answer any more (its requestState is unknown or has expired); call again without it",
+            ),
+            Entry::Occupied(waiting) if waiting.get().run.arguments != *arguments => {
+                refuse("the arguments are not those of the run that waits for this answer")
             }
-            Some(_) => runs.remove(state).map(|entry| entry.run).ok_or_else(String::new),
+            Entry::Occupied(waiting) => Ok(waiting.remove().run),
         }
     }
 
     /// Another call wants this session: a run there whose client does not come back soon is given up.
     pub(super) fn make_way(&self, session: Option<&str>) {
-        for entry in self.lock().values() {
-            if entry.run.arguments.session.as_deref() == session {
-                entry.in_the_way.cancel();
+        for waiting in self.lock().values() {
+            if waiting.run.arguments.session.as_deref() == session {
+                waiting.in_the_way.cancel();
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,21 +4,19 @@
 //! How a question travels depends on the era. Revisions with `initialize` let a server send the client requests; those
 //! without let it only answer, so there a question becomes the answer, and the call comes back with what was said.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rmcp::RoleServer;
-use rmcp::model::{
-    ClientResult, CustomRequest, CustomResult, InputResponses, ProtocolVersion, ServerRequest,
-};
+use rmcp::model::{ClientResult, CustomRequest, CustomResult, ProtocolVersion, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
-use serde_json::{Map, Value, json};
-use tokio::sync::{Notify, oneshot};
+use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::inbox::Inbox;
 use super::progress::Steps;
 use super::questions::{Offers, error_of, readable, reply_of};
 use crate::upstream::{Event, Interact, Question, QuestionKind, Reply};
@@ -159,11 +157,7 @@ async fn request(
     });
     match told.await {
         Ok(Ok(result)) => reply_of(kind, raw(result)),
-        Ok(Err(ServiceError::McpError(error))) => error_of(
-            i64::from(error.code.0),
-            error.message.into_owned(),
-            error.data,
-        ),
+        Ok(Err(ServiceError::McpError(error))) => error_of(error),
         Ok(Err(error)) => Reply::Unsupported(error.to_string()),
         Err(_) => Reply::Cancel,
     }
@@ -174,111 +168,5 @@ fn raw(result: ClientResult) -> Value {
     match result {
         ClientResult::CustomResult(CustomResult(result)) => result,
         result => serde_json::to_value(result).unwrap_or_default(),
-    }
-}
-
-/// Questions of one run that wait for the client to come back with answers.
-#[derive(Default)]
-pub(super) struct Inbox {
-    open: Mutex<BTreeMap<u64, Open>>,
-    next: Mutex<u64>,
-    closed: AtomicBool,
-    arrived: Notify,
-}
-
-struct Open {
-    request: Value,
-    shown: bool,
-    answer: oneshot::Sender<Value>,
-}
-
-impl Inbox {
-    async fn ask(&self, kind: QuestionKind, params: Value) -> Reply {
-        let (answer, answered) = oneshot::channel();
-        let number = {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            *next += 1;
-            *next
-        };
-        let request = json!({"method": kind.method(), "params": params});
-        let entry = Open {
-            request,
-            shown: false,
-            answer,
-        };
-        {
-            let mut open = self.lock();
-            if self.closed.load(Ordering::SeqCst) {
-                return Reply::Cancel;
-            }
-            open.insert(number, entry);
-        }
-        let _entry = Entry {
-            inbox: self,
-            number,
-        };
-        self.arrived.notify_one();
-        match answered.await {
-            Ok(result) => reply_of(kind, result),
-            // The client came back without an answer to this one.
-            Err(_) => Reply::Cancel,
-        }
-    }
-
-    /// Waits until there is a question that the client has not been shown.
-    pub(super) async fn asked(&self) {
-        while self.lock().values().all(|open| open.shown) {
-            self.arrived.notified().await;
-        }
-    }
-
-    /// Nobody comes back any more: what is open, and what is yet to be asked, is answered with a cancel.
-    pub(super) fn close(&self) {
-        let mut open = self.lock();
-        self.closed.store(true, Ordering::SeqCst);
-        open.clear();
-    }
-
-    /// All that is open, by number, as the client is to be shown it.
-    pub(super) fn show(&self) -> Map<String, Value> {
-        let mut open = self.lock();
-        let shown = open.iter_mut().map(|(number, open)| {
-            open.shown = true;
-            (number.to_string(), open.request.clone())
-        });
-        shown.collect()
-    }
-
-    /// Takes what the client came back with. What it was shown and has not answered is not asked again.
-    pub(super) fn answer(&self, mut responses: InputResponses) {
-        let mut open = self.lock();
-        let shown: Vec<u64> = open
-            .iter()
-            .filter(|(_, open)| open.shown)
-            .map(|(number, _)| *number)
-            .collect();
-        for number in shown {
-            if let (Some(open), Some(response)) =
-                (open.remove(&number), responses.remove(&number.to_string()))
-            {
-                let _ = open.answer.send(response);
-            }
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Takes a question back when nobody waits for its answer any more.
-struct Entry<'a> {
-    inbox: &'a Inbox,
-    number: u64,
-}
-
-impl Drop for Entry<'_> {
-    fn drop(&mut self) {
-        self.inbox.lock().remove(&self.number);
     }
 }

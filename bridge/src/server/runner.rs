@@ -1,11 +1,67 @@
-//! Sessions as the server sees them: what kind of refusal each of their errors is.
+//! What runs the code of calls, as the server sees it, and what kind of refusal each error of the sessions is.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Refused, Runner};
+use crate::render::Payload;
 use crate::session::{Error, FileError, OutFile, Progress, Run, RunRequest, Sessions};
+
+/// Runs code in sessions.
+#[async_trait]
+pub trait Runner: Send + Sync + 'static {
+    /// Begins a run. It ends soon after `request.cancel` fires.
+    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused>;
+
+    /// A run of before, by its name, or by `last` the latest one of a session.
+    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused>;
+
+    /// A client has opened a session of the protocol, which goes on until this is dropped.
+    fn open(&self) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    /// Files that sessions offer.
+    fn files(&self) -> Vec<(String, Vec<OutFile>)>;
+
+    /// The content of one.
+    async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError>;
+}
+
+/// Why nothing was run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The call itself is wrong.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no sandbox.
+    #[error("{message}")]
+    NoSandbox {
+        /// A stable code, the same as doctor's.
+        code: &'static str,
+        /// What happened and how to mend it.
+        message: String,
+    },
+    /// The bridge cannot take the call now.
+    #[error("{message}")]
+    Busy {
+        /// A stable word.
+        reason: &'static str,
+        /// What to do.
+        message: String,
+    },
+}
+
+impl Refused {
+    /// As answered.
+    pub fn into_payload(self) -> Payload {
+        match self {
+            Self::Invalid(message) => Payload::invalid(message),
+            Self::NoSandbox { code, message } => Payload::refused(code, message),
+            Self::Busy { reason, message } => Payload::refused(reason, message),
+        }
+    }
+}
 
 #[async_trait]
 impl Runner for Sessions {

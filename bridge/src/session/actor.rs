@@ -4,6 +4,7 @@
 //! `starting: Some`, busy is inside [`Execution::run`].
 
 mod caller;
+mod execute;
 mod guest;
 
 use std::panic::AssertUnwindSafe;
@@ -18,15 +19,14 @@ use self::caller::{Caller, FOREVER};
 use super::answer::Answer;
 use super::capture::Capture;
 use super::ending::{Death, Ending};
-use super::execution::{self, Execution, Stop, Verdict};
+use super::execution;
 use super::name::SessionName;
 use super::queue::{Call, Queue};
 use super::registry::Shared;
 use super::servers::{Given, until_refused};
 use super::start::{Live, Starting};
-use super::{Error, Progress, Run, RunOutcome, RunRequest, State, Status};
-use crate::broker::{RunContext, Scope};
-use crate::store::Origin;
+use super::{Error, Progress, Run, RunOutcome, RunRequest, State};
+use crate::broker::Scope;
 use crate::upstream::CallContext;
 
 /// One session.
@@ -39,7 +39,7 @@ struct Actor {
     /// Why the variables of earlier calls are gone, until an answer has said so.
     loss: Option<Ending>,
     /// What the guest wrote since the last run.
-    kept: Capture,
+    idle_output: Capture,
     executions: u64,
     /// What the session may use of the host.
     scope: Arc<Scope>,
@@ -61,7 +61,7 @@ pub(super) fn spawn(
             guest: None,
             starting: None,
             loss,
-            kept: Capture::default(),
+            idle_output: Capture::default(),
             executions: 0,
             scope: shared.broker.scope(),
         };
@@ -93,7 +93,7 @@ impl Actor {
                         break;
                     }
                 }
-                death = watch(self.guest.as_mut(), &mut self.kept) => {
+                death = watch(self.guest.as_mut(), &mut self.idle_output) => {
                     self.bury(death).await;
                 }
             }
@@ -110,6 +110,7 @@ impl Actor {
         self.loss
     }
 
+    /// Answers a call, unless shutdown comes first.
     async fn serve(&mut self, call: Call) {
         let Call {
             request,
@@ -126,6 +127,7 @@ impl Actor {
         owed.finish(answer);
     }
 
+    /// Has the call's servers loaded and a guest started side by side, then runs the code.
     async fn answer(
         &mut self,
         request: &RunRequest,
@@ -191,111 +193,12 @@ impl Actor {
         }
         outcome
     }
-
-    async fn execute(&mut self, caller: &Caller<'_>, whole: &Run, given: Given) -> RunOutcome {
-        let request = caller.request;
-        let output_bytes = self.shared.limits.output_bytes;
-        let grace = self.shared.settings.grace;
-        self.executions += 1;
-        let (run, responses) = self.scope.run(RunContext {
-            // The run ends all of its calls itself, and then knows which they were.
-            deadline: None,
-            cancel: request.cancel.clone(),
-            interact: Arc::clone(&caller.interact),
-            origin: Origin {
-                session: self.name.as_str().to_owned(),
-                run: self.executions,
-            },
-        });
-        let mut execution = Execution {
-            id: self.executions,
-            code: &request.code,
-            output_bytes,
-            open_files: self.shared.limits.open_files,
-            text_bytes: request.text_bytes,
-            grace,
-            given: &given,
-            run,
-            responses,
-            calls: None,
-        };
-        let loss = self.loss.take();
-        let mut kept_notes = Vec::new();
-        let note = given.note(loss.as_ref().map(Ending::note));
-        whole.with_output(|output| {
-            *output = std::mem::take(&mut self.kept);
-            output.cut(output_bytes);
-        });
-        let (mut verdict, stopped) = match self.guest.as_mut() {
-            Some(live) => execution.run(live, whole, caller.stop(true)).await,
-            None => (Verdict::Dead(Death::Ended), None),
-        };
-        let calls = execution.end();
-        let cell = self.guest.as_ref().map_or(0, |live| live.cells);
-        let mut files = Vec::new();
-        let mut died = None;
-        if let (Verdict::Done(done), Some(live)) = (&mut verdict, self.guest.as_mut()) {
-            if let Some(changed) = done.projects.take() {
-                let store = self.shared.broker.store();
-                let mut late = Capture::default();
-                let carried = live.carry(changed, store, &mut late, output_bytes);
-                died = carried.await.err();
-                whole.with_output(|output| output.add(late, output_bytes));
-            }
-            kept_notes = live.known.notes();
-        }
-        let answer = match (verdict, stopped) {
-            (Verdict::Done(mut done), _) => {
-                files = self
-                    .shared
-                    .shelf
-                    .put(&self.name, std::mem::take(&mut done.files));
-                Answer::done(*done, stopped, request.timeout, output_bytes)
-            }
-            (Verdict::Dead(death), _) => {
-                Answer::dead(&self.bury(death).await, stopped, request.timeout)
-            }
-            (Verdict::Deaf(stop), _) => {
-                self.kill(match stop {
-                    Stop::Timeout => Ending::TimeLimit,
-                    Stop::Cancelled => Ending::Cancelled,
-                })
-                .await;
-                Answer::killed(stop, request.timeout, grace)
-            }
-        };
-        let mut outcome = answer.outcome(&self.name, note, request.timeout);
-        outcome.calls = calls;
-        if let Some(death) = died {
-            self.bury(death).await;
-            outcome.state = State::Lost;
-            kept_notes.push(
-                "the sandbox ended right after this run; what it left below /projects is not kept"
-                    .to_owned(),
-            );
-        }
-        outcome.note = with_notes(outcome.note, kept_notes);
-        outcome.servers = given.loaded(&self.scope);
-        outcome.cell = cell;
-        outcome.files = files;
-        if outcome.status == Status::Cancelled && self.loss.is_none() {
-            // Nobody reads this answer: the next one still has to say it.
-            self.loss = loss;
-        }
-        outcome
-    }
-}
-
-/// The note, with what is to be said of what is kept.
-fn with_notes(note: Option<String>, kept: Vec<String>) -> Option<String> {
-    let notes: Vec<String> = note.into_iter().chain(kept).collect();
-    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// Watches the guest, if there is one; otherwise waits for ever.
-async fn watch(guest: Option<&mut Live>, kept: &mut Capture) -> Death {
+async fn watch(guest: Option<&mut Live>, output: &mut Capture) -> Death {
     match guest {
-        Some(live) => execution::watch(live, kept).await,
+        Some(live) => execution::watch(live, output).await,
         None => std::future::pending().await,
     }
 }

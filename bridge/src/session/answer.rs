@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::ending::{Ending, duration};
 use super::execution::Stop;
 use super::name::SessionName;
-use super::{Captured, Displays, RunError, RunOutcome, State, Status};
-use crate::broker::Summary;
+use super::{RunError, RunOutcome, State, Status};
 use crate::guest::{Done, DoneError, DoneStatus};
 
 /// Bytes kept of a class name or a place in the code.
@@ -193,23 +192,12 @@ impl Answer {
         timeout: Duration,
     ) -> RunOutcome {
         RunOutcome {
-            status: self.status,
-            session: session.as_str().to_owned(),
-            cell: 0,
-            stdout: Captured::default(),
-            stderr: Captured::default(),
-            displays: Displays::default(),
-            files: Vec::new(),
             error: self.error,
             exit_code: self.exit_code,
             result: self.result,
             state: self.state,
             note,
-            servers: Vec::new(),
-            calls: Summary::default(),
-            timeout,
-            run: None,
-            elapsed: Duration::ZERO,
+            ..RunOutcome::bare(session.as_str(), self.status, timeout)
         }
     }
 }

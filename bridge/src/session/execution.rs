@@ -6,29 +6,18 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::Run;
 use super::capture::Capture;
+use super::dispatch::{ANSWERS_LIMIT, IDLE, Requests, STOPPING};
 use super::ending::Death;
-use super::files::Question;
-use super::servers::{Given, refusal};
+use super::servers::Given;
 use super::start::{EXIT_LIMIT, Live};
-use crate::broker::{Response, Run, Summary};
-use crate::guest::{Done, Event, ExecuteLimits, FromGuest, TO_GUEST_LIMIT, ToGuest};
-
-/// Meaningless frames (unknown types, stale numbers) that one run may hold.
-const IGNORED_LIMIT: u32 = 10_000;
+use crate::broker::{self, Response, Summary};
+use crate::guest::{Done, ExecuteLimits, ToGuest};
 
 /// Bytes of frames to the guest that may wait when it says that it is done: an interrupt that came too late. For more,
 /// such as answers that nobody waits for any more, it has a moment to read them.
 const UNREAD_LIMIT: usize = 1 << 10;
-
-/// Answers are not taken from the broker while as many bytes wait for the guest to read them; it then works on no more
-/// requests, as many as are unanswered.
-const ANSWERS_LIMIT: usize = 1 << 20;
-
-/// Said to requests outside of a run.
-pub(super) const IDLE: Requests<'static> = Requests::Refused("no run is active");
-/// Said to requests after the interrupt.
-const STOPPING: Requests<'static> = Requests::Refused("the run is being stopped");
 
 /// What an idle guest may send before the bridge stops listening until the next run. Its writers then block, as on any
 /// full pipe.
@@ -74,32 +63,25 @@ pub(super) struct Execution<'a> {
     /// Its servers.
     pub(super) given: &'a Given,
     /// Takes its requests.
-    pub(super) run: Run,
+    pub(super) requests: broker::Run,
     /// Their answers.
     pub(super) responses: mpsc::UnboundedReceiver<Response>,
     /// What became of its calls, once it is over.
     pub(super) calls: Option<Summary>,
 }
 
-/// Who takes requests of the guest.
-#[derive(Clone, Copy)]
-pub(super) enum Requests<'a> {
-    Run(&'a Run),
-    Refused(&'static str),
-}
-
 impl Execution<'_> {
     /// Cancels what is left of its calls, and says what became of all.
     pub(super) fn end(&mut self) -> Summary {
-        self.calls.take().unwrap_or_else(|| self.run.end())
+        self.calls.take().unwrap_or_else(|| self.requests.end())
     }
 
-    /// Runs it. `stop` ends it early: the guest is interrupted, and has the grace period to say that it is done. Also
-    /// says whether and why it was stopped.
+    /// Runs it; its output goes into `run`. `stop` ends it early: the guest is interrupted, and has the grace period to
+    /// say that it is done. Also says whether and why it was stopped.
     pub(super) async fn run(
         &mut self,
         live: &mut Live,
-        sink: &super::Run,
+        run: &Run,
         stop: impl Future<Output = Stop>,
     ) -> (Verdict, Option<Stop>) {
         live.ignored = 0;
@@ -129,7 +111,7 @@ impl Execution<'_> {
                 why = &mut stop, if stopped.is_none() => {
                     stopped = Some(why);
                     // Before the guest gives up its calls itself, so that they are known for what they are.
-                    self.calls = Some(self.run.end());
+                    self.calls = Some(self.requests.end());
                     live.link.sender.queue(&ToGuest::Interrupt { id: self.id });
                     grace.as_mut().reset(Instant::now() + self.grace);
                 }
@@ -162,10 +144,10 @@ impl Execution<'_> {
                 }
                 event = live.link.receiver.event() => {
                     let requests = match stopped {
-                        None => Requests::Run(&self.run),
+                        None => Requests::Taken(&self.requests),
                         Some(_) => STOPPING,
                     };
-                    let heard = sink.with_output(|capture| {
+                    let heard = run.with_output(|capture| {
                         live.hear(event, Some(self.id), requests, capture, self.output_bytes)
                     });
                     match heard {
@@ -176,11 +158,11 @@ impl Execution<'_> {
                 }
             }
         };
-        self.calls.get_or_insert_with(|| self.run.end());
+        self.calls.get_or_insert_with(|| self.requests.end());
         let verdict = match verdict {
             // Waiting frames must not pile up.
             Verdict::Done(done) if live.link.sender.unsent() > UNREAD_LIMIT => {
-                match live.settle(sink, self.output_bytes).await {
+                match live.drain(run, self.output_bytes).await {
                     Ok(()) => Verdict::Done(done),
                     Err(death) => Verdict::Dead(death),
                 }
@@ -222,119 +204,10 @@ pub(super) async fn watch(live: &mut Live, kept: &mut Capture) -> Death {
 }
 
 impl Live {
-    /// Takes in one event. The answer to execution `expected` comes back; all that means nothing is counted.
-    pub(super) fn hear(
-        &mut self,
-        event: Event,
-        expected: Option<u64>,
-        requests: Requests<'_>,
-        capture: &mut Capture,
-        limit: u64,
-    ) -> Result<Option<Box<Done>>, Death> {
-        let line = match event {
-            Event::Line(line) => line,
-            Event::Ended => return Err(Death::Ended),
-            Event::Lost(error) => return Err(Death::Lost(error)),
-            Event::Broken(error) => return Err(Death::Broken(error)),
-        };
-        match FromGuest::parse(&line).map_err(Death::Broken)? {
-            FromGuest::Output(kind, bytes) => capture.push(kind, &bytes, limit),
-            FromGuest::Dropped(dropped) => capture.drop_more(*dropped),
-            FromGuest::Display { mime, content } => capture.displays.push(&mime, content),
-            FromGuest::File { call, piece } => {
-                if self.questions.answer(call, piece) {
-                    // Read by somebody else's wish: no reason to stop listening.
-                    self.idle_from += line.len() as u64;
-                } else {
-                    self.ignore()?;
-                }
-            }
-            FromGuest::Done(done) if Some(done.id) == expected => return Ok(Some(done)),
-            FromGuest::Exit {
-                code,
-                out_of_memory,
-            } => {
-                return Err(Death::Exit {
-                    code,
-                    out_of_memory,
-                });
-            }
-            // Their number is not looked at: a task that an earlier run left behind asks in this one.
-            FromGuest::Request {
-                call,
-                method,
-                params,
-                ..
-            } => match (requests, params) {
-                (Requests::Run(run), Some(params)) => run.request(call, &method, params),
-                (Requests::Run(_), None) => self.refuse(
-                    call,
-                    "TypeError",
-                    "the arguments hold text that is no Unicode, or are nested too deeply",
-                )?,
-                (Requests::Refused(why), _) => self.refuse(call, "MCPError", why)?,
-            },
-            FromGuest::Cancel { call } => {
-                if let Requests::Run(run) = requests {
-                    run.cancel(call);
-                }
-            }
-            FromGuest::ProjectFile(piece) => {
-                if !self.known.take_piece(piece) {
-                    self.ignore()?;
-                }
-            }
-            FromGuest::Collected { id } => {
-                if !self.known.take_end(id) {
-                    self.ignore()?;
-                }
-            }
-            FromGuest::Done(_) | FromGuest::Ready(_) | FromGuest::Unknown => self.ignore()?,
-        }
-        Ok(None)
-    }
-
-    /// Asks for a piece of a file.
-    fn ask(&mut self, question: Question) {
-        let mut path = String::new();
-        let frame = self.questions.ask(&mut path, question);
-        self.link.sender.queue(&frame);
-    }
-
-    fn ignore(&mut self) -> Result<(), Death> {
-        self.ignored += 1;
-        if self.ignored > IGNORED_LIMIT {
-            return Err(Death::Flood);
-        }
-        Ok(())
-    }
-
-    /// Refuses a request. A guest that asks without reading gets no more answers.
-    fn refuse(&mut self, call: u64, kind: &str, message: &str) -> Result<(), Death> {
-        if self.link.sender.unsent() < ANSWERS_LIMIT {
-            // A frame of this size is taken.
-            let _ = self.link.sender.queue_json(&refusal(call, kind, message));
-        }
-        self.ignore()
-    }
-
-    /// Puts an answer behind the frames that wait. One that is too large becomes an error.
-    fn answer(&mut self, response: &Response) {
-        let call = response.call;
-        if let Err(size) = self.link.sender.queue_json(&response.frame()) {
-            let message =
-                format!("the result has {size} bytes; at most {TO_GUEST_LIMIT} can be passed on");
-            let _ = self
-                .link
-                .sender
-                .queue_json(&refusal(call, "MCPError", &message));
-        }
-    }
-
     /// A guest that is done reads what waits for it, within a time.
-    async fn settle(&mut self, sink: &super::Run, limit: u64) -> Result<(), Death> {
+    async fn drain(&mut self, run: &Run, limit: u64) -> Result<(), Death> {
         let mut unwritable = false;
-        let settled = timeout(EXIT_LIMIT, async {
+        let drained = timeout(EXIT_LIMIT, async {
             loop {
                 tokio::select! {
                     biased;
@@ -343,11 +216,11 @@ impl Live {
                         Err(_) => unwritable = true,
                     },
                     event = self.link.receiver.event() => {
-                        sink.with_output(|capture| self.hear(event, None, IDLE, capture, limit))?;
+                        run.with_output(|capture| self.hear(event, None, IDLE, capture, limit))?;
                     }
                 }
             }
         });
-        settled.await.unwrap_or(Err(Death::Unread))
+        drained.await.unwrap_or(Err(Death::Unread))
     }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::capture::Capture;
+use super::dispatch::IDLE;
 use super::ending::Death;
-use super::execution::IDLE;
 use super::start::Live;
 use crate::broker::Broker;
 use crate::guest::{ChangedFiles, FilePiece, State, ToGuest};

@@ -18,11 +18,7 @@ impl SessionName {
     /// Checks the name that a call gave.
     pub(super) fn parse(name: Option<&str>) -> Result<Self, Error> {
         let name = name.unwrap_or(DEFAULT);
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let good = name.len() <= LIMIT
-            && name.bytes().all(plain)
-            && name.starts_with(|first: char| first.is_ascii_alphanumeric());
-        if good {
+        if is_session_name(name) {
             Ok(Self(name.into()))
         } else {
             Err(Error::BadName {
@@ -36,6 +32,14 @@ impl SessionName {
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a session can have this name.
+pub fn is_session_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    name.len() <= LIMIT
+        && name.bytes().all(plain)
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]

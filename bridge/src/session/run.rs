@@ -237,26 +237,6 @@ impl Run {
         ))
     }
 
-    /// One that belongs to no session, for tests of others.
-    #[cfg(test)]
-    pub(crate) fn alone(request: &RunRequest) -> Arc<Self> {
-        let name = SessionName::parse(request.session.as_deref()).unwrap();
-        Self::new(name, request, Arc::default())
-    }
-
-    /// Writes to its standard output.
-    #[cfg(test)]
-    pub(crate) fn write(&self, bytes: &[u8]) {
-        let kind = crate::guest::StreamKind::Stdout;
-        self.with_output(|output| output.push(kind, bytes, u64::MAX));
-    }
-
-    /// Ends it.
-    #[cfg(test)]
-    pub(crate) fn end(&self, result: Result<RunOutcome, Error>) {
-        self.finish(result);
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -43,7 +43,7 @@ impl Given {
         for card in loaded.install {
             let name = &card.definition.name.0;
             let card = card.to_json();
-            let size = card.to_string().len();
+            let size = crate::json::size_of(&card);
             if let Some(rest) = room.checked_sub(size) {
                 room = rest;
                 cards.push(card);
@@ -64,15 +64,14 @@ impl Given {
         }
     }
 
-    /// The note, with what is to be said of servers that failed.
-    pub(super) fn note(&self, note: Option<String>) -> Option<String> {
+    /// What is to be said of servers that failed.
+    pub(super) fn notes(&self) -> Vec<String> {
         let words = |failed: &FailedServer| failed.message.chars().take(WORDS).collect();
-        let mut parts: Vec<String> = note.into_iter().collect();
-        parts.extend(self.failed.iter().take(TOLD).map(words));
+        let mut notes: Vec<String> = self.failed.iter().take(TOLD).map(words).collect();
         if self.failed.len() > TOLD {
-            parts.push(format!("{} more servers failed", self.failed.len() - TOLD));
+            notes.push(format!("{} more servers failed", self.failed.len() - TOLD));
         }
-        (!parts.is_empty()).then(|| parts.join("; "))
+        notes
     }
 
     /// Names of the servers that the session can use as it is.

@@ -2,7 +2,7 @@
 //!
 //! A [`Starting`] is also what waits as the spare.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -53,16 +53,22 @@ impl Live {
 
 /// Passes reports on to the call that waits for the start, while one does.
 #[derive(Default)]
-struct Relay {
+struct Forward {
     listener: Mutex<Option<Arc<dyn Progress>>>,
     reports: watch::Sender<u64>,
 }
 
-impl Progress for Relay {
+impl Forward {
+    fn listener(&self) -> MutexGuard<'_, Option<Arc<dyn Progress>>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress for Forward {
     fn report(&self, message: &str, done: u64, total: Option<u64>) {
         self.reports.send_modify(|count| *count += 1);
         // Held while reporting: after `release` nothing may reach a call that has been answered.
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let listener = self.listener();
         if let Some(listener) = &*listener {
             listener.report(message, done, total);
         }
@@ -86,45 +92,35 @@ pub(super) struct Launcher {
 /// A guest on its way.
 pub(super) struct Starting {
     task: JoinHandle<Result<Live, LaunchError>>,
-    relay: Arc<Relay>,
+    forward: Arc<Forward>,
 }
 
 impl Starting {
     /// Begins.
     pub(super) fn new(launcher: &Launcher, session: Option<&str>) -> Self {
-        let relay = Arc::new(Relay::default());
+        let forward = Arc::new(Forward::default());
         let task = start(
             (Arc::clone(&launcher.launch), Arc::clone(&launcher.broker)),
             session.map(str::to_owned),
-            Arc::clone(&relay),
+            Arc::clone(&forward),
             (launcher.closing.clone(), launcher.abandon.clone()),
         );
         Self {
             task: launcher.tasks.spawn(task),
-            relay,
+            forward,
         }
     }
 
     /// Sends reports to `progress` from now on. The counter that comes back tells of each; it is above zero where some
     /// were made before.
     pub(super) fn listen(&self, progress: Arc<dyn Progress>) -> watch::Receiver<u64> {
-        let mut listener = self
-            .relay
-            .listener
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *listener = Some(progress);
-        self.relay.reports.subscribe()
+        *self.forward.listener() = Some(progress);
+        self.forward.reports.subscribe()
     }
 
     /// Sends reports to nobody.
     pub(super) fn release(&self) {
-        let mut listener = self
-            .relay
-            .listener
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *listener = None;
+        *self.forward.listener() = None;
     }
 
     /// Waits for the guest; may be dropped and called again.
@@ -150,13 +146,13 @@ impl Starting {
 async fn start(
     (launch, broker): (Arc<dyn Launch>, Arc<Broker>),
     session: Option<String>,
-    relay: Arc<Relay>,
+    forward: Arc<Forward>,
     (closing, abandon): (CancellationToken, CancellationToken),
 ) -> Result<Live, LaunchError> {
     // What is kept is read while the container starts; what changed meanwhile is told below.
     let both = async {
         tokio::join!(
-            launch.launch(session.as_deref(), &*relay),
+            launch.launch(session.as_deref(), &*forward),
             broker.update(Seen::default())
         )
     };

@@ -1,6 +1,8 @@
 //! The sessions as their callers see them: against scripted guests in paused time, and against the real Python runtime.
 
+mod alone;
 mod chaos;
+mod deaths;
 mod hostile;
 mod kept;
 mod left_running;
@@ -9,8 +11,10 @@ mod limits;
 mod local;
 mod python;
 mod requests;
+mod results;
 mod scripted;
 mod spare;
+mod starts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -22,6 +22,7 @@ pub(super) use index::Entry;
 
 use super::lock::Lock;
 use super::{Error, Limits, Moment, Origin, write};
+use crate::json;
 use index::Index;
 use name::Key;
 use record::{Head, Parsed};
@@ -101,8 +102,8 @@ impl Memory {
     /// Saves a memory; on the disk when this returns.
     pub fn save(&self, key: &str, change: &Change, origin: &Origin) -> Result<Saved, Error> {
         let key = Key::parse(key)?;
-        let size =
-            record::size_of(&change.value) + change.metadata.as_ref().map_or(0, record::size_of);
+        let metadata_size = change.metadata.as_ref().map_or(0, json::size_of);
+        let size = (json::size_of(&change.value) + metadata_size) as u64;
         if size > self.limits.value_bytes {
             return Err(Error::TooLarge {
                 what: format!("memory {:?}", key.shown()),

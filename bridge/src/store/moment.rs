@@ -40,18 +40,23 @@ impl From<SystemTime> for Moment {
 }
 
 impl fmt::Display for Moment {
-    /// `2026-11-29T21:57:00Z`
+    /// `2026-11-29T21:57:00Z`, and with `{:.3}` as many digits of the second: `2026-11-29T21:57:00.042Z`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.seconds();
         let (year, month, day) = date(seconds / DAY);
         let rest = seconds % DAY;
         write!(
             formatter,
-            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+            "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}",
             rest / 3600,
             rest / 60 % 60,
             rest % 60
-        )
+        )?;
+        if let Some(digits @ 1..) = formatter.precision() {
+            let fraction = format!("{:06}", self.0 % 1_000_000);
+            write!(formatter, ".{}", &fraction[..digits.min(6)])?;
+        }
+        formatter.write_str("Z")
     }
 }
 
@@ -87,5 +92,20 @@ mod tests {
         assert_eq!(Moment::from_epoch(f64::NAN).seconds(), 0);
         assert_eq!(Moment::from_epoch(-1.0).seconds(), 0);
         assert!((Moment::from_epoch(1.5).epoch() - 1.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn days_have_their_dates() {
+        let check = |days: u64, expected: (u64, u64, u64)| assert_eq!(date(days), expected);
+        check(0, (1970, 1, 1));
+        check(59, (1970, 3, 1));
+        check(11_016, (2000, 2, 29));
+        check(11_017, (2000, 3, 1));
+        check(20_786, (2026, 11, 29));
+        check(47_540, (2100, 2, 28));
+        check(47_541, (2100, 3, 1));
+        let time = UNIX_EPOCH + Duration::from_millis(1_795_989_769_042);
+        let written = format!("{:.3}", Moment::from(time));
+        assert_eq!(written, "2026-11-29T22:02:49.042Z");
     }
 }

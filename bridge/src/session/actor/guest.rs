@@ -9,8 +9,7 @@ use tokio::time::timeout;
 
 use super::super::capture::Capture;
 use super::super::ending::{Death, Ending};
-use super::super::execution;
-use super::super::execution::Stop;
+use super::super::execution::{self, Stop};
 use super::super::start::{EXIT_LIMIT, Live, failure};
 use super::super::{LaunchError, Progress};
 use super::Actor;
@@ -26,7 +25,7 @@ impl Actor {
             live.kill(&self.shared.launcher.tasks);
         }
         self.scope.reset();
-        self.kept = Capture::default();
+        self.idle_output = Capture::default();
         self.loss = Some(Ending::Reset);
     }
 
@@ -80,8 +79,8 @@ impl Actor {
 
     /// Looks whether a guest that was started a while ago still lives.
     fn alive(&mut self, mut live: Live) -> Result<Live, LaunchError> {
-        self.kept = Capture::default();
-        let death = execution::watch(&mut live, &mut self.kept).now_or_never();
+        self.idle_output = Capture::default();
+        let death = execution::watch(&mut live, &mut self.idle_output).now_or_never();
         if death.is_none() {
             return Ok(live);
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::super::{Error, KEPT_FOR, Run, RunOutcome, RunRequest, Sessions, State, Status};
+use super::super::{Error, Run, RunOutcome, RunRequest, Sessions, State, Status};
 use super::local::Local;
 use super::scripted::{PANIC, Puppet, Stage};
-use super::{call, limits, named, sessions, sessions_with, settings, silent};
+use super::{call, named, sessions, sessions_with, settings, silent};
 
 /// Says `tick` every second for as many seconds as the code says, then is done; reacts to an interrupt unless the code is
 /// `deaf`. Code `die` ends it.
@@ -61,7 +61,7 @@ fn long(code: &str, seconds: u64) -> RunRequest {
 }
 
 /// Begins a run and leaves it after three seconds.
-async fn left(sessions: &Sessions, request: RunRequest) -> Arc<Run> {
+pub(super) async fn left(sessions: &Sessions, request: RunRequest) -> Arc<Run> {
     let run = sessions.start(request, silent()).unwrap();
     let attendance = run.attend();
     sleep(Duration::from_millis(2500)).await;
@@ -319,63 +319,6 @@ async fn a_session_is_not_idle_while_a_run_goes_on() {
     run.ended().await;
     assert_eq!(run.read().unwrap().status, Status::Success);
     assert_eq!(sessions.run(call("1"), silent()).await.unwrap().note, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn results_are_kept_for_a_time_and_up_to_a_number() {
-    let stage = Stage::new(Puppet::echo);
-    let sessions = sessions(&stage);
-    let mut ids = Vec::new();
-    for number in 0..40 {
-        let run = sessions.start(call(&number.to_string()), silent()).unwrap();
-        run.ended().await;
-        ids.push(run.id().to_owned());
-    }
-    let kept = |sessions: &Sessions| {
-        let kept = ids.iter().filter(|id| sessions.find(id, None).is_ok());
-        kept.count()
-    };
-    assert_eq!(kept(&sessions), 32);
-    assert!(sessions.find(&ids[39], None).is_ok());
-    assert!(sessions.find(&ids[39], Some("other")).is_err());
-    sleep(KEPT_FOR + Duration::from_secs(1)).await;
-    assert_eq!(kept(&sessions), 0);
-    let run = left(&sessions, call("x")).await;
-    let error = sessions.find("nonsense", None).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "there is no run \"nonsense\", or its result was kept for long enough; known: {:?} (ended)",
-            run.id()
-        )
-    );
-    assert!(matches!(
-        sessions.find("last", Some("a b")),
-        Err(Error::BadName { .. })
-    ));
-}
-
-#[tokio::test(start_paused = true)]
-async fn large_results_are_kept_up_to_a_size() {
-    let stage = Stage::new(Puppet::echo);
-    let roomy = super::Limits {
-        output_bytes: 64 << 20,
-        ..limits()
-    };
-    let sessions = Sessions::with(stage, super::broker(None), roomy, settings());
-    let mut ids = Vec::new();
-    for _ in 0..5 {
-        let run = sessions
-            .start(call(&"x".repeat(10_000_000)), silent())
-            .unwrap();
-        run.ended().await;
-        ids.push(run.id().to_owned());
-    }
-    let kept: Vec<bool> = ids
-        .iter()
-        .map(|id| sessions.find(id, None).is_ok())
-        .collect();
-    assert_eq!(kept, [false, false, true, true, true]);
 }
 
 #[tokio::test]

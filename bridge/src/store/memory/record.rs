@@ -117,26 +117,6 @@ pub(super) fn version(bytes: &[u8]) -> String {
     hex(&digest[..12])
 }
 
-/// Bytes of a value as it is written.
-pub(super) fn size_of(value: &Value) -> u64 {
-    struct Counter(u64);
-
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut counter = Counter(0);
-    let _ = serde_json::to_writer(&mut counter, value);
-    counter.0
-}
-
 /// The text of a file after a change.
 pub(super) fn compose(
     key: &str,
