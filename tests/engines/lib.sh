@@ -42,6 +42,14 @@ await_socket() { # SOCKET PID LOG
   die "did not answer within 30 s"
 }
 
+# Starts Podman's API in DIR, as `podman_in` of the script runs it, and waits until it answers.
+serve_podman() { # DIR LOG
+  (exec setsid "$0" podman_in "$1" system service --time 0 "unix://$1/podman.sock" >"$2" 2>&1 </dev/null 9>&-) &
+  local pid=$!
+  await_socket "$1/podman.sock" "$pid" "$2"
+  printf 'TEST_ENGINE=unix://%s/podman.sock\nTEST_ENGINE_PID=%s\n' "$1" "$pid" >"$1/env"
+}
+
 # Process ids of engine programs that have DIR in their command line, and of everything below them.
 processes_of() { # DIR
   python3 "$here/processes.py" "$1"

@@ -25,16 +25,13 @@ podman_in() { # DIR ARGUMENTS...
 }
 
 start() {
-  local dir=$1 pid
+  local dir=$1
   need_root
   need podman conmon
   mkdir -p "$dir/tmp"
   chmod 711 "$dir"
   configure "$dir"
-  (exec setsid "$0" podman_in "$dir" system service --time 0 "unix://$dir/podman.sock" >"$dir/log" 2>&1 </dev/null 9>&-) &
-  pid=$!
-  await_socket "$dir/podman.sock" "$pid" "$dir/log"
-  printf 'TEST_ENGINE=unix://%s/podman.sock\nTEST_ENGINE_PID=%s\n' "$dir" "$pid" >"$dir/env"
+  serve_podman "$dir" "$dir/log"
 }
 
 stop() {

@@ -21,7 +21,7 @@ podman_in() { # DIR ARGUMENTS...
 }
 
 start() {
-  local dir=$1 pid
+  local dir=$1
   need podman conmon newuidmap
   if [ "$(id -u)" = 0 ]; then
     id "$engine_user" >/dev/null 2>&1 || useradd --create-home --shell /usr/sbin/nologin "$engine_user"
@@ -32,10 +32,7 @@ start() {
   podman_configuration "$dir"
   chmod 711 "$dir"
   if [ "$(id -u)" = 0 ]; then chown -R "$engine_user:" "$dir"; fi
-  (exec setsid "$0" podman_in "$dir" system service --time 0 "unix://$dir/podman.sock" >"$dir.log" 2>&1 </dev/null 9>&-) &
-  pid=$!
-  await_socket "$dir/podman.sock" "$pid" "$dir.log"
-  printf 'TEST_ENGINE=unix://%s/podman.sock\nTEST_ENGINE_PID=%s\n' "$dir" "$pid" >"$dir/env"
+  serve_podman "$dir" "$dir.log"
 }
 
 stop() {
