@@ -19,6 +19,7 @@ use secrecy::ExposeSecret;
 use tokio::sync::Semaphore;
 
 pub use calls::{Summary, Tally};
+use load::Failure;
 pub use load::{Loaded, ServerCard};
 pub use refusal::{Kind, Refusal};
 pub use run::{Response, Run, RunContext};
@@ -103,6 +104,7 @@ impl Broker {
             allowed: Mutex::default(),
             catalog: Mutex::default(),
             installed: Mutex::default(),
+            failures: Mutex::default(),
         })
     }
 
@@ -145,12 +147,15 @@ pub struct Scope {
     catalog: Mutex<Option<Arc<Catalog>>>,
     /// The tools that the guest has proxies for.
     installed: Mutex<BTreeMap<ServerName, Arc<ServerTools>>>,
+    /// Servers that did not come up when they were last tried.
+    failures: Mutex<BTreeMap<ServerName, Failure>>,
 }
 
 impl Scope {
     /// The session starts afresh: no server is allowed any more.
     pub fn reset(&self) {
         lock(&self.allowed).clear();
+        lock(&self.failures).clear();
         self.forget_installed();
     }
 

@@ -114,6 +114,7 @@ NODE = {"type": "object", "properties": {"value": INTEGER, "next": {"$ref": "#/$
         ({"properties": {"a": {"const": True}}}, "(a: Literal[True] = ...)"),
         ({"properties": {"a": {"oneOf": [STRING, {"type": "array", "items": INTEGER}]}}}, "(a: str | list[int] = ...)"),
         ({"properties": {"a": {"type": "integer", "default": 5}}}, "(a: int = 5)"),
+        ({"properties": {"a": STRING}, "if": {}, "then": {"required": ["b"]}}, "(*, a: str = ..., b: Any = ...)"),
         ({"properties": {"a": True, "b": {"not": {}}, "c": 7}}, "(*, a: Any = ..., b: Any = ..., c: Any = ...)"),
         ({"properties": {}, "additionalProperties": False}, "()"),
         ({"properties": {"more": STRING}, "additionalProperties": True}, "(more: str = ..., **more_)"),
@@ -195,3 +196,12 @@ def test_what_is_no_json_is_sent_as_something_else(shared_host: Host, value: str
     code = f"import warnings\nwarnings.simplefilter('ignore')\nawait call_tool('github', 'create_issue', {{'x': {value}}})"
     assert f"TypeError: github.create_issue: {'the arguments are ' if told[0] == 'n' else ''}{told}" in refused(shared_host, code)
     assert shared_host.value("(await call_tool('git-hub', '1st', {'ok': 1}))['ok']") == "1"
+
+
+def test_names_that_python_reads_differently_could_not_be_given(shared_host: Host) -> None:
+    schema = {"properties": {"µ": STRING, "ﬁle": STRING, "e\u0301": STRING, " ": STRING}, "additionalProperties": False}
+    shared_host.check("1", [server("odd", {"name": "t", "input_schema": schema})])
+    params = sent(shared_host, "await mcp_odd.t(µ='a', ﬁle='b', e\u0301='c')")
+    assert params["arguments"] == {"µ": "a", "ﬁle": "b", "e\u0301": "c"}
+    doc = shared_host.value("await query_tool_docs('odd', 't', detail='full')")
+    assert doc and "sent as ' '" in doc

@@ -235,7 +235,7 @@ RESULTS: list[tuple[Any, str]] = [
     ({}, "None"),
     ([1], "[1]"),
     (None, "None"),
-    ({"content": "x"}, "None"),
+    ({"content": "x"}, "'x'"),
     ({"content": [1, {"type": "new"}]}, "[1, {'type': 'new'}]"),
     ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": '{"b": 1}'}]}, "['a', {'b': 1}]"),
     ({"structuredContent": {"result": 5}}, "{'result': 5}"),
@@ -410,3 +410,20 @@ def test_a_schema_that_grows_without_end(host: Host) -> None:
         started = time.monotonic()
         host.check("help(mcp_h.t)", [server("h", {"name": "t", "input_schema": hostile})])
         assert time.monotonic() - started < 5
+
+
+def test_an_error_said_why_in_its_structured_content_only(host: Host) -> None:
+    host.handlers["call_tool"] = lambda params: {
+        "content": [],
+        "structuredContent": {"code": 7, "why": "nö"},
+        "isError": True,
+    }
+    code = "try: await mcp_s.echo()\nexcept runtime.ToolError as e: print(e, '|', e.text, e.structured)"
+    told = host.check(code).stdout.decode()
+    assert told == "s.echo: {\"code\": 7, \"why\": \"nö\"} |  {'code': 7, 'why': 'nö'}\n"
+
+
+@pytest.mark.parametrize("content", ["plain", {"type": "text", "text": "plain"}])
+def test_content_that_is_no_list_was_lost(host: Host, content: Any) -> None:
+    host.handlers["call_tool"] = lambda params: {"content": content}
+    assert host.value("await mcp_s.echo()") == "'plain'"

@@ -153,3 +153,43 @@ def test_streams_replaced_by_user_code_are_flushed_too(guest: Guest) -> None:
     assert guest.check("sys.stdout = None\nprint('nowhere')").stdout == b""
     guest.run("class Bad:\n    def flush(self): raise ValueError\nsys.stdout = Bad()")
     assert guest.check("sys.stdout = sys.__stdout__\nprint('back')").stdout == b"back\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "sys.stdout = None",
+        "sys.stdout.close()",
+        "sys.stdout.detach()",
+        "sys.stdout = io.StringIO()",
+        "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, 'utf-8')",
+        "os.close(1)",
+        "os.closerange(0, 256)",
+        "os.dup2(os.open('/dev/null', os.O_WRONLY), 1)",
+        "del sys.stdout",
+    ],
+)
+def test_later_runs_lost_their_output_to_a_stream_that_one_had_closed(guest: Guest, code: str) -> None:
+    guest.run("import io, os, sys\n" + code)
+    outcome = guest.check("print('again', flush=True)\nos.write(1, b'by number')\nNone")
+    assert outcome.stdout == b"again\nby number"
+    assert guest.check("print('err', file=sys.stderr)").stderr == b"err\n"
+    # What code opens then takes other numbers.
+    assert guest.check("with open('/tmp/x', 'w') as file: n = file.fileno()\nprint(n > 2)").stdout == b"True\n"
+
+
+def test_a_stream_replaced_for_a_while_is_left_alone(guest: Guest) -> None:
+    code = "import contextlib, io\nout = io.StringIO()\nwith contextlib.redirect_stdout(out): print('inside')\n"
+    assert guest.check(code + "print(repr(out.getvalue()))").stdout == b"'inside\\n'\n"
+
+
+def test_a_forgotten_await_was_told_of_by_the_runtimes_own_lines(guest: Guest) -> None:
+    guest.run("async def work(): return 3")
+    shown = guest.check("work()").result
+    assert shown == "coroutine work(...), and nothing has run yet: write await work(...)"
+    outcome = guest.check("1")
+    assert (outcome.stdout, outcome.stderr) == (b"", b"")
+    assert guest.check("later = work()\nlater").result == shown
+    assert guest.check("await later").result == "3"
+    # In the code itself Python says where.
+    assert b"<cell" in guest.check("work()\nNone").stderr

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, soon, stub, tool};
+use crate::world::{World, record, soon, stub, tool};
 
 /// A world with a broker and a session.
 pub(crate) struct Session {
@@ -46,7 +46,7 @@ impl Session {
 
     pub(crate) async fn load(&self, servers: &[&str]) -> Result<Loaded, Refusal> {
         let servers: Vec<String> = servers.iter().map(|name| (*name).to_owned()).collect();
-        self.scope.load(&servers, &soon()).await
+        self.scope.load(&servers, "", &soon()).await
     }
 
     pub(crate) fn run(&self) -> (Run, UnboundedReceiver<Response>) {
@@ -289,7 +289,7 @@ async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
     context.deadline = Some(tokio::time::Instant::now() + Duration::from_millis(100));
     let loaded = session
         .scope
-        .load(&["hangs".to_owned()], &context)
+        .load(&["hangs".to_owned()], "", &context)
         .await
         .unwrap();
     assert_eq!(loaded.failed[0].1.kind, Kind::Timeout);
@@ -305,8 +305,44 @@ async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
         matches!(other, mcp_code_bridge::upstream::Status::Starting(_)),
         "{other:?}"
     );
-    session.scope.reset();
-    session.load(&["good"]).await.unwrap();
+    // Without any reset, and without a limit that would end the wait.
+    let loaded = session.load(&["good"]).await.unwrap();
+    assert_eq!(loaded.failed, []);
+    assert_eq!(loaded.left[0].0.0, "hangs");
     session.call("good", "list", json!({})).await.unwrap();
+    session.world.upstreams.shutdown().await;
+}
+
+#[tokio::test]
+async fn every_later_call_waited_for_a_server_that_had_failed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    let broken = stub(&json!({"record": path, "greeting": [{"exit": 1}]}));
+    let session = Session::new(&json!({"jira-cloud": broken, "good": github()}));
+    let started = |line: &&Value| {
+        line.as_str()
+            .is_some_and(|line| line.starts_with("started"))
+    };
+    let starts = || record(&path).iter().filter(started).count();
+    let loaded = session.load(&["jira-cloud"]).await.unwrap();
+    assert_eq!((loaded.failed.len(), loaded.left.len()), (1, 0));
+    // The guest still learns why it is not there.
+    for servers in [&["good"][..], &[]] {
+        let loaded = session.load(servers).await.unwrap();
+        assert_eq!((loaded.failed.len(), loaded.left.len()), (0, 1));
+        assert!(loaded.left[0].1.message.contains("exited with code 1"));
+    }
+    assert_eq!(starts(), 1);
+    for code in [
+        "await mcp_jira_cloud.x()",
+        "from mcp.servers.jira_cloud import x",
+        "runtime.call_tool('jira-cloud', 'x')",
+    ] {
+        let loaded = session.scope.load(&[], code, &soon()).await.unwrap();
+        assert_eq!(loaded.failed.len(), 1, "{code}");
+    }
+    assert!(starts() > 1);
+    session.scope.reset();
+    assert_eq!(session.load(&["good"]).await.unwrap().left, []);
     session.world.upstreams.shutdown().await;
 }

@@ -73,7 +73,7 @@ async fn values_pass_exactly_in_both_eras_and_both_forms_of_answers() {
             let served = Served::new(json!({
                 "modern": modern,
                 "http": {"sse": sse},
-                "tools": [tool("echo"), {"name": "bad"}],
+                "tools": [tool("echo"), {"name": "bad", "inputSchema": 1}],
                 "calls": {"odd": [odd]},
             }))
             .await;

@@ -21,7 +21,7 @@ async fn all_pages_are_read() {
 
 #[tokio::test]
 async fn endless_pages_end_with_what_was_got() {
-    let page = json!({"result": {"tools": [tool("a"), {"name": "bad"}], "nextCursor": "x"}});
+    let page = json!({"result": {"tools": [tool("a"), {"name": "bad", "inputSchema": 1}], "nextCursor": "x"}});
     let world = World::stub(json!({"methods": {"tools/list": [page]}}));
     let list = world.tools().await.unwrap();
     assert_eq!(list.tools.len(), 1);

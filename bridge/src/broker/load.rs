@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Refusal, Scope, lock};
 use crate::catalog::{Catalog, Definition, ServerName, ServerTools};
-use crate::upstream::{CallContext, ToolList};
+use crate::upstream::{CallContext, Status, ToolList};
 
 /// More servers in one call are more likely a mistake than a wish.
 const MOST_SERVERS: usize = 100;
@@ -19,10 +19,21 @@ const MOST_SERVERS: usize = 100;
 pub struct Loaded {
     /// Servers whose proxies the guest has to make, or make anew.
     pub install: Vec<ServerCard>,
-    /// Servers that the session may use but that are not up, and why. They are tried again when they are called.
+    /// Servers that were tried and are not up, and why.
     pub failed: Vec<(ServerName, Refusal)>,
+    /// Those that failed in an earlier call, and were not tried again: this one has nothing to do with them.
+    pub left: Vec<(ServerName, Refusal)>,
     /// Names of other servers that could be loaded.
     pub known: Vec<String>,
+}
+
+/// Why a server of the session is not there.
+pub(super) struct Failure {
+    /// The hash of the definition that was tried.
+    of: String,
+    /// It was still starting when the call had waited for as long as it could.
+    was_starting: bool,
+    refusal: Refusal,
 }
 
 /// What the guest needs to know of a server.
@@ -63,8 +74,14 @@ impl ServerCard {
 
 impl Scope {
     /// Adds `servers` to what the session may use and brings up all that it may use. A name that nobody knows refuses
-    /// the whole call before anything is started; a server that does not come up costs only itself.
-    pub async fn load(&self, servers: &[String], context: &CallContext) -> Result<Loaded, Refusal> {
+    /// the whole call before anything is started; a server that does not come up costs only itself, and later calls
+    /// nothing: it is tried again by one that asks for it, whose `code` mentions it, or when its definition has changed.
+    pub async fn load(
+        &self,
+        servers: &[String],
+        code: &str,
+        context: &CallContext,
+    ) -> Result<Loaded, Refusal> {
         let catalog = self.broker.catalog().await;
         if servers.len() > MOST_SERVERS {
             let message = format!(
@@ -93,26 +110,65 @@ impl Scope {
             asked.iter().any(|asked| asked.name == definition.name)
                 || !lock(&self.installed).contains_key(&definition.name)
         });
+        let (new, left): (Vec<_>, Vec<_>) = new.into_iter().partition(|definition| {
+            asked.iter().any(|asked| asked.name == definition.name)
+                || mentions(code, definition)
+                || self.failure(definition).is_none()
+                || self.has_come_up(definition)
+        });
         let starts = new.into_iter().map(|definition| async move {
             (definition, self.broker.tools(definition, context).await)
         });
+        let redactor = self.broker.redactor(&catalog);
         for (definition, tools) in join_all(starts).await {
             match tools {
-                Ok(tools) => self.install(definition, tools, &mut loaded),
-                Err(refusal) => loaded.failed.push((definition.name.clone(), refusal)),
+                Ok(tools) => {
+                    lock(&self.failures).remove(&definition.name);
+                    self.install(definition, tools, &mut loaded);
+                }
+                Err(mut refusal) => {
+                    refusal.message = redactor.text(&refusal.message).into_owned();
+                    let failure = Failure {
+                        of: definition.hash.clone(),
+                        was_starting: matches!(self.status(definition), Status::Starting(_)),
+                        refusal: refusal.clone(),
+                    };
+                    lock(&self.failures).insert(definition.name.clone(), failure);
+                    loaded.failed.push((definition.name.clone(), refusal));
+                }
             }
         }
+        loaded.left.extend(
+            left.into_iter().filter_map(|definition| {
+                Some((definition.name.clone(), self.failure(definition)?))
+            }),
+        );
         for definition in old {
             if let Some(tools) = self.broker.book.tools(definition) {
                 self.install(definition, tools, &mut loaded);
             }
         }
         loaded.known = known(&catalog, &allowed);
-        let redactor = self.broker.redactor(&catalog);
-        for (_, refusal) in &mut loaded.failed {
-            refusal.message = redactor.text(&refusal.message).into_owned();
-        }
         Ok(loaded)
+    }
+
+    /// Why the server did not come up when it was last tried as it is defined now.
+    fn failure(&self, definition: &Definition) -> Option<Refusal> {
+        let failures = lock(&self.failures);
+        let failure = failures.get(&definition.name)?;
+        (failure.of == definition.hash).then(|| failure.refusal.clone())
+    }
+
+    /// Whether a server that an earlier call did not wait for is there by now.
+    fn has_come_up(&self, definition: &Definition) -> bool {
+        let failures = lock(&self.failures);
+        let failure = failures.get(&definition.name);
+        failure.is_some_and(|failure| failure.was_starting)
+            && matches!(self.status(definition), Status::Running { .. })
+    }
+
+    fn status(&self, definition: &Definition) -> Status {
+        self.broker.upstreams.status(&definition.name)
     }
 
     /// Only what the guest does not have already.
@@ -126,6 +182,19 @@ impl Scope {
             });
         }
     }
+}
+
+/// Whether code may be about a server: it has its variable, its module, or its name as a text.
+fn mentions(code: &str, definition: &Definition) -> bool {
+    let (name, alias) = (&definition.name.0, &definition.alias);
+    [
+        format!("mcp_{alias}"),
+        format!("servers.{alias}"),
+        format!("\"{name}\""),
+        format!("'{name}'"),
+    ]
+    .iter()
+    .any(|spoken| code.contains(spoken.as_str()))
 }
 
 fn known(catalog: &Catalog, allowed: &HashSet<ServerName>) -> Vec<String> {

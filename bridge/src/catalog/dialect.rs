@@ -3,6 +3,7 @@
 //! The names of fields are not here: one table in `entry` has all spellings, since people copy entries between clients.
 
 use super::document::{Node, Value};
+use super::fields::{Field as Meaning, meaning};
 
 /// One client's way of writing.
 #[derive(Debug, PartialEq, Eq)]
@@ -166,15 +167,14 @@ pub(super) const ZED: Dialect = Dialect {
     ..SHARED
 };
 
-/// Keys by which a value shows itself as a server.
-const TELLING: [&str; 4] = ["command", "url", "httpUrl", "serverUrl"];
-
 /// Whether a value reads like the definition of one server.
 pub(super) fn is_entry(node: &Node) -> bool {
-    TELLING.iter().any(|key| {
-        node.get(key).is_some_and(|field| {
-            matches!(field.value, Value::Text(_) | Value::List(_)) || field.get("path").is_some()
-        })
+    node.fields().unwrap_or_default().iter().any(|field| {
+        matches!(
+            meaning(&field.key),
+            Some(Meaning::Command | Meaning::Address)
+        ) && (matches!(field.node.value, Value::Text(_) | Value::List(_))
+            || field.node.get("path").is_some())
     })
 }
 

@@ -150,8 +150,8 @@ fn sort<'n>(
             Field::Forwarded => raw.forwarded = Some(value),
             Field::EnvFile => raw.env_file = Some(value),
             Field::Directory => raw.directory = Some(value),
-            // Where there are two, the more telling name counts.
-            Field::Address if key != "url" || raw.address.is_none() => raw.address = Some(value),
+            // Where there are two, the more telling name counts, not `url` or `uri`.
+            Field::Address if key.len() > 3 || raw.address.is_none() => raw.address = Some(value),
             Field::Kind => raw.kind = Some(value),
             Field::Transport => match &value.value {
                 Value::Map(_) if what == "the definition" => {

@@ -138,6 +138,7 @@ impl Variables<'_> {
         found: &mut Found,
         depth: usize,
     ) -> Result<String, Reason> {
+        let inside = inside.trim();
         if let Some(value) = self.predefined(inside) {
             return Ok(value);
         }
@@ -159,14 +160,18 @@ impl Variables<'_> {
                 self.file(&path, field, found)
             }
             _ => {
-                // Parameter expansion of a shell script, most likely: `sh -c 'echo ${x%.*}'`. Only the name is shown;
-                // what follows may be anything.
+                // Only the name is shown; what follows may be anything.
                 let name: String = inside
                     .chars()
                     .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
                     .collect();
-                let warning =
-                    Reason::UnknownVariable(format!("{}...", short(&name)), field.to_owned());
+                let shown = format!("{}...", short(&name));
+                // In a command line it is parameter expansion of a shell script, most likely: `sh -c 'echo ${x%.*}'`.
+                // Elsewhere the server would be given these very characters for a token, say.
+                if !matches!(field, "command" | "args") {
+                    return Err(Reason::UnknownForm(shown, field.to_owned()));
+                }
+                let warning = Reason::UnknownVariable(shown, field.to_owned());
                 if found.warnings.len() < WARNINGS && !found.warnings.contains(&warning) {
                     found.warnings.push(warning);
                 }

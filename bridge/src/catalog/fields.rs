@@ -40,18 +40,23 @@ pub(super) enum Field {
     Unsupported,
 }
 
+/// One spelling of each name; capitals, `_` and `-` make no difference.
 const TABLE: &[(&str, Field)] = &[
     ("command", Field::Command),
+    ("cmd", Field::Command),
     ("args", Field::Arguments),
     ("arguments", Field::Arguments),
     ("env", Field::Environment),
+    ("envs", Field::Environment),
     ("environment", Field::Environment),
     ("env_vars", Field::Forwarded),
     ("envFile", Field::EnvFile),
-    ("env_file", Field::EnvFile),
     ("cwd", Field::Directory),
     ("workingDirectory", Field::Directory),
     ("url", Field::Address),
+    ("uri", Field::Address),
+    ("baseUrl", Field::Address),
+    ("endpoint", Field::Address),
     ("httpUrl", Field::Address),
     ("serverUrl", Field::Address),
     ("type", Field::Kind),
@@ -59,12 +64,13 @@ const TABLE: &[(&str, Field)] = &[
     ("transport", Field::Transport),
     ("headers", Field::Headers),
     ("http_headers", Field::Headers),
-    ("httpHeaders", Field::Headers),
     ("env_http_headers", Field::HeaderVariables),
     ("bearer_token_env_var", Field::BearerVariable),
     ("bearer_token", Field::Bearer),
     ("requestInit", Field::RequestInit),
     ("enabled", Field::Enabled),
+    ("active", Field::Enabled),
+    ("isActive", Field::Enabled),
     ("disabled", Field::Disabled),
     ("description", Field::Description),
     ("timeout", Field::Timeout),
@@ -80,10 +86,8 @@ const TABLE: &[(&str, Field)] = &[
     ("callTimeout", Field::CallMilliseconds),
     ("includeTools", Field::OnlyTools),
     ("enabled_tools", Field::OnlyTools),
-    ("enabledTools", Field::OnlyTools),
     ("excludeTools", Field::ExceptTools),
     ("disabled_tools", Field::ExceptTools),
-    ("disabledTools", Field::ExceptTools),
     ("headersHelper", Field::Unsupported),
     ("tcp", Field::Unsupported),
     ("experimental_environment", Field::Unsupported),
@@ -120,8 +124,15 @@ const TABLE: &[(&str, Field)] = &[
 pub(super) fn meaning(key: &str) -> Option<Field> {
     TABLE
         .iter()
-        .find(|(spelling, _)| *spelling == key)
+        .find(|(spelling, _)| letters(spelling).eq(letters(key)))
         .map(|(_, field)| *field)
+}
+
+/// What of a key tells it from others.
+fn letters(key: &str) -> impl Iterator<Item = char> {
+    key.chars()
+        .filter(|c| !matches!(c, '_' | '-'))
+        .map(|c| c.to_ascii_lowercase())
 }
 
 /// The key that was most likely meant.
@@ -153,9 +164,11 @@ pub(super) fn kind(text: &str) -> Option<Kind> {
         .collect();
     Some(match plain.as_str() {
         "stdio" | "local" | "command" | "process" => Kind::Stdio,
-        "http" | "https" | "streamablehttp" | "streamable" | "httpstream" | "remote" => Kind::Http,
-        "sse" => Kind::LegacySse,
+        "streamable" | "remote" => Kind::Http,
         "ws" | "wss" | "websocket" => Kind::WebSocket,
+        // Streamable HTTP has as many names as there are clients: `http-stream`, `streaming-http`, ...
+        _ if plain.contains("http") => Kind::Http,
+        _ if plain.starts_with("sse") => Kind::LegacySse,
         _ => return None,
     })
 }
@@ -166,9 +179,39 @@ mod tests {
 
     #[test]
     fn no_spelling_stands_twice() {
-        let spellings: std::collections::BTreeSet<_> =
-            TABLE.iter().map(|(spelling, _)| spelling).collect();
+        let spellings: std::collections::BTreeSet<String> = TABLE
+            .iter()
+            .map(|(name, _)| letters(name).collect())
+            .collect();
         assert_eq!(spellings.len(), TABLE.len());
+    }
+
+    #[test]
+    fn a_key_in_another_case_was_unknown() {
+        for key in [
+            "url",
+            "URL",
+            "Url",
+            "server_url",
+            "http-url",
+            "serverURL",
+            "uri",
+        ] {
+            assert_eq!(meaning(key), Some(Field::Address), "{key}");
+        }
+        for (key, field) in [
+            ("Command", Field::Command),
+            ("cmd", Field::Command),
+            ("env_file", Field::EnvFile),
+            ("working_directory", Field::Directory),
+            ("isActive", Field::Enabled),
+            ("startup-timeout-ms", Field::StartMilliseconds),
+            ("disabledTools", Field::ExceptTools),
+            ("bearerToken", Field::Bearer),
+        ] {
+            assert_eq!(meaning(key), Some(field), "{key}");
+        }
+        assert_eq!(meaning("urls"), None);
     }
 
     #[test]
@@ -180,6 +223,8 @@ mod tests {
             "streamable_http",
             "remote",
             "HTTP",
+            "streaming-http",
+            "http-first",
         ] {
             assert_eq!(kind(text), Some(Kind::Http), "{text}");
         }
@@ -187,6 +232,7 @@ mod tests {
             assert_eq!(kind(text), Some(Kind::Stdio), "{text}");
         }
         assert_eq!(kind("sse"), Some(Kind::LegacySse));
+        assert_eq!(kind("sse-only"), Some(Kind::LegacySse));
         assert_eq!(kind("websocket"), Some(Kind::WebSocket));
         assert_eq!(kind("carrier-pigeon"), None);
     }

@@ -141,6 +141,25 @@ fn runs_package(runner: &str, arguments: &[String]) -> bool {
     const VERBS: [&str; 10] = [
         "run", "exec", "x", "tool", "dlx", "shell", "develop", "--", "install", "runpip",
     ];
+    /// Options whose value is no package, but may well be a folder that is called like one.
+    const OTHER: [&str; 16] = [
+        "--directory",
+        "--project",
+        "--cwd",
+        "--dir",
+        "-C",
+        "--prefix",
+        "--workspace",
+        "--python",
+        "--cache-dir",
+        "--index",
+        "--index-url",
+        "--registry",
+        "--env-file",
+        "--require",
+        "-r",
+        "--import",
+    ];
     const NAMING: [&str; 11] = [
         "--from",
         "--package",
@@ -154,11 +173,17 @@ fn runs_package(runner: &str, arguments: &[String]) -> bool {
         "--script",
         "--run",
     ];
+    let is_interpreter = matches!(runner, "python" | "python3" | "node" | "deno");
     let mut names_next = false;
+    let mut skips_next = false;
     for argument in arguments {
+        if std::mem::take(&mut skips_next) {
+            continue;
+        }
         if names_next {
-            if NAMES.contains(&package(argument)) {
-                return true;
+            // After `python -m x` come the arguments of x.
+            if NAMES.contains(&package(argument)) || is_interpreter {
+                return NAMES.contains(&package(argument));
             }
             names_next = false;
         } else if let Some((option, value)) = argument
@@ -170,6 +195,7 @@ fn runs_package(runner: &str, arguments: &[String]) -> bool {
             }
         } else if argument.starts_with('-') && argument != "--" {
             names_next = NAMING.contains(&argument.as_str());
+            skips_next = OTHER.contains(&argument.as_str());
         } else if !VERBS.contains(&argument.as_str()) {
             return NAMES.contains(&package(argument))
                 || (runner == "cargo" && NAMES.contains(&argument.as_str()));
@@ -263,6 +289,8 @@ mod tests {
             "python3 /x/mcp_server_code_execution_mode.py".to_owned(),
             "docker run -i --rm ghcr.io/x/mcp-code-bridge:latest".to_owned(),
             "cargo run --bin mcp-code-bridge".to_owned(),
+            "python3 -m mcp_code_bridge".to_owned(),
+            format!("uv --directory {here} run mcp-code-bridge"),
         ] {
             assert!(check(&mut identity, &line), "{line}");
         }
@@ -270,6 +298,10 @@ mod tests {
             "npx -y @modelcontextprotocol/server-filesystem /src/mcp-code-bridge".to_owned(),
             format!("uvx mcp-server-git --repository {here}/src/mcp-code-bridge"),
             format!("sh -c 'cd {here}/src/mcp-code-bridge && exec other'"),
+            format!("uv --directory {here}/src/mcp-code-bridge run other"),
+            format!("python3 -m other --root {here}/src/mcp-code-bridge"),
+            format!("python3 -m other {here}/src/mcp-code-bridge"),
+            "npm --prefix /src/mcp-code-bridge exec other".to_owned(),
             "innocent".to_owned(),
             "docker run -v /src/mcp-code-bridge:/x other".to_owned(),
             "my-mcp-code-bridge-client".to_owned(),

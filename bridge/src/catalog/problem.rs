@@ -152,6 +152,11 @@ pub enum Reason {
     EditorVariable(String, String),
     #[error("${{{0}}} in {1} is no form that is expanded here and is passed on as it is")]
     UnknownVariable(String, String),
+    #[error(
+        "${{{0}}} in {1} is no form that is known here; known are ${{NAME}}, ${{NAME:-default}} and ${{env:NAME}}; write \
+         \"$${{\" for the characters themselves"
+    )]
+    UnknownForm(String, String),
     #[error("the file that {0} names cannot be read: {1}")]
     VariableFile(String, String),
     // Environment files

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::visible::{count, decode, size};
+use super::visible::{count, decode, head_within, size, tail_within, width};
 use crate::session::Captured;
 
 /// Lines that the hint offers to read next.
@@ -30,10 +30,11 @@ pub(super) struct Whole {
     pub(super) cell: u64,
 }
 
-/// As much of a stream as fits into `room` bytes. `whole` is none where it is gone with its session.
+/// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are no text take several each.
+/// `whole` is none where it is gone with its session.
 pub(super) fn stream(mut captured: Captured, room: usize, whole: Option<Whole>) -> Excerpt {
     complete(&mut captured);
-    if captured.dropped == 0 && captured.bytes.len() <= room {
+    if captured.dropped == 0 && captured.bytes.len() <= room && width(&captured.bytes) <= room {
         return Excerpt {
             text: decode(captured.bytes),
             left_out: 0,
@@ -51,7 +52,7 @@ pub(super) fn stream(mut captured: Captured, room: usize, whole: Option<Whole>) 
         (head, tail_of(&bytes[head.len()..], room / 3))
     } else {
         let end = tail_of(tail, room / 3);
-        (head_of(bytes, room - end.len()), end)
+        (head_of(bytes, room.saturating_sub(width(end))), end)
     };
     let total = captured.total();
     let left_out = total - head.len() as u64 - end.len() as u64;
@@ -76,7 +77,7 @@ pub(super) fn stream(mut captured: Captured, room: usize, whole: Option<Whole>) 
 
 /// As much of another text as fits, such as a traceback; what is left out is gone.
 pub(super) fn text(text: String, room: usize) -> String {
-    if text.len() <= room {
+    if text.len() <= room && width(text.as_bytes()) <= room {
         return text;
     }
     let captured = Captured {
@@ -120,6 +121,7 @@ fn complete(captured: &mut Captured) {
 
 /// The beginning, up to a line end where one is near.
 fn head_of(bytes: &[u8], room: usize) -> &[u8] {
+    let room = head_within(bytes, room);
     if bytes.len() <= room {
         return bytes;
     }
@@ -135,6 +137,7 @@ fn head_of(bytes: &[u8], room: usize) -> &[u8] {
 
 /// The end, from a line's beginning where one is near.
 fn tail_of(bytes: &[u8], room: usize) -> &[u8] {
+    let room = tail_within(bytes, room);
     if bytes.len() <= room {
         // It was cut off somewhere before; a character may have been cut.
         let start = (0..bytes.len().min(4)).find(|start| is_boundary(bytes, *start));
@@ -213,6 +216,24 @@ mod tests {
     }
 
     #[test]
+    fn controls_took_four_times_the_room_that_an_answer_has() {
+        for bytes in [
+            vec![0; 100_000],
+            vec![0xff; 100_000],
+            b"\x1b[1m\r".repeat(20_000),
+        ] {
+            let captured = Captured {
+                bytes,
+                ..Captured::default()
+            };
+            let excerpt = stream(captured, 1_000, Some(WHOLE));
+            let shown = super::super::visible(&excerpt.text);
+            assert!(shown.len() < 1_300, "{}", shown.len());
+            assert!(shown.len() > 900, "{}", shown.len());
+        }
+    }
+
+    #[test]
     fn one_long_line_is_cut_inside() {
         let excerpt = stream(printed(&"é".repeat(1000)), 61, Some(WHOLE));
         insta::assert_snapshot!(excerpt.text, @r#"
@@ -277,11 +298,11 @@ mod tests {
         ) {
             let captured = Captured { bytes: bytes.clone(), ..Captured::default() };
             let excerpt = stream(captured, room, None);
-            if bytes.len() <= room {
+            if width(&bytes) <= room {
                 prop_assert_eq!(excerpt.text, decode(bytes));
             } else {
                 let left_out = usize::try_from(excerpt.left_out).expect("small");
-                prop_assert!((bytes.len() - room..=bytes.len()).contains(&left_out));
+                prop_assert!((bytes.len().saturating_sub(room)..=bytes.len()).contains(&left_out));
                 prop_assert!(excerpt.text.contains(&count(excerpt.left_out)));
             }
         }

@@ -42,6 +42,67 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// Bytes that `bytes` take as `decode` and `visible` show them: never fewer than there are.
+pub(super) fn width(bytes: &[u8]) -> usize {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    if bytes.iter().all(is_plain) {
+        return bytes.len();
+    }
+    widths(bytes).map(|(_, width)| width).sum()
+}
+
+/// How much of the beginning of `bytes` takes at most `room` bytes as it is shown.
+pub(super) fn head_within(bytes: &[u8], room: usize) -> usize {
+    let bytes = &bytes[..bytes.len().min(room)];
+    let mut taken = 0;
+    let fits = |(_, width): &(usize, usize)| {
+        taken += width;
+        taken <= room
+    };
+    widths(bytes)
+        .take_while(fits)
+        .map(|(length, _)| length)
+        .sum()
+}
+
+/// Likewise of the end.
+pub(super) fn tail_within(bytes: &[u8], room: usize) -> usize {
+    let bytes = &bytes[bytes.len() - bytes.len().min(room)..];
+    let mut over = width(bytes).saturating_sub(room);
+    let is_over = |(_, width): &(usize, usize)| {
+        let was_over = over > 0;
+        over = over.saturating_sub(*width);
+        was_over
+    };
+    let left_out: usize = widths(bytes)
+        .take_while(is_over)
+        .map(|(length, _)| length)
+        .sum();
+    bytes.len() - left_out
+}
+
+/// The length and the shown width of each character, and of each byte that is part of none.
+fn widths(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let mut characters = chunk.valid().chars().peekable();
+        let shown = std::iter::from_fn(move || {
+            let character = characters.next()?;
+            let length = character.len_utf8();
+            Some(match character {
+                '\r' if characters.peek() != Some(&'\n') => (length, 2),
+                _ if is_hidden(character) => match length {
+                    1 => (length, 4),
+                    2 if u32::from(character) <= 0xff => (length, 4),
+                    4 => (length, 10),
+                    _ => (length, 6),
+                },
+                _ => (length, length),
+            })
+        });
+        shown.chain(chunk.invalid().iter().map(|_| (1, 4)))
+    })
+}
+
 /// Controls other than tab, new line and carriage return; marks of direction; separators that some take for line ends; and
 /// the invisible copies of ASCII, in which models read what people do not see.
 fn is_hidden(character: char) -> bool {
@@ -103,6 +164,28 @@ mod tests {
         assert_eq!(visible("\u{e0041}\u{2028}"), "\\U000e0041\\u2028");
         assert_eq!(visible("👩\u{200d}🔬 שלום é"), "👩\u{200d}🔬 שלום é");
         assert_eq!(visible("\u{0}\u{7}\u{7f}\u{9b}"), "\\x00\\x07\\x7f\\x9b");
+    }
+
+    proptest! {
+        #[test]
+        fn widths_are_those_of_what_is_shown(
+            bytes in proptest::collection::vec(prop_oneof![
+                Just(b'\n'), Just(b'\r'), Just(b'a'), Just(0), Just(0xc2), Just(0x85), Just(0xf3), Just(0xa0), Just(0x81), any::<u8>()
+            ], 0..60),
+            room in 0_usize..80,
+        ) {
+            let shown = |bytes: &[u8]| visible(&decode(bytes.to_vec())).len();
+            prop_assert_eq!(width(&bytes), shown(&bytes));
+            prop_assert!(width(&bytes) >= bytes.len());
+            let head = head_within(&bytes, room);
+            // A cut in the middle of a Windows line end makes its half visible.
+            prop_assert!(width(&bytes[..head]) <= room + 1);
+            let tail = tail_within(&bytes, room);
+            prop_assert!(tail <= room);
+            if width(&bytes) <= room {
+                prop_assert_eq!((head, tail), (bytes.len(), bytes.len()));
+            }
+        }
     }
 
     #[test]

@@ -148,7 +148,11 @@ impl Actor {
             cancel: request.cancel.clone(),
             interact: Arc::clone(&caller.interact),
         };
-        let mut loading = pin!(maybe_done(scope.load(&request.servers, &context)));
+        let mut loading = pin!(maybe_done(scope.load(
+            &request.servers,
+            &request.code,
+            &context
+        )));
         if self.guest.is_none() {
             let stop = tokio::select! {
                 biased;

@@ -7,6 +7,7 @@ use futures_util::future::MaybeDone;
 use serde_json::{Value, json};
 
 use crate::broker::{Loaded, Refusal, Scope};
+use crate::catalog::ServerName;
 use crate::guest::FailedServer;
 
 /// Bytes of descriptions of tools that one call may bring to the guest.
@@ -23,21 +24,20 @@ pub(super) struct Given {
     pub(super) cards: Vec<Value>,
     /// Names that could be loaded.
     pub(super) known: Vec<String>,
-    /// Asked for, and not up.
+    /// Asked for, and not up. First those of which the answer has to tell.
     pub(super) failed: Vec<FailedServer>,
+    /// How many those are: later calls do not repeat what an earlier one has told.
+    news: usize,
 }
 
 impl Given {
     /// Of what was loaded. A server whose tools do not fit into a frame has failed.
     pub(super) fn new(loaded: Loaded) -> Self {
-        let mut failed: Vec<FailedServer> = loaded
-            .failed
-            .into_iter()
-            .map(|(name, refusal)| FailedServer {
-                name: name.0,
-                message: refusal.message,
-            })
-            .collect();
+        let entry = |(name, refusal): (ServerName, Refusal)| FailedServer {
+            name: name.0,
+            message: refusal.message,
+        };
+        let mut failed: Vec<FailedServer> = loaded.failed.into_iter().map(entry).collect();
         let mut cards = Vec::new();
         let mut room = CARDS_LIMIT;
         for card in loaded.install {
@@ -57,19 +57,23 @@ impl Given {
                 });
             }
         }
+        let news = failed.len();
+        failed.extend(loaded.left.into_iter().map(entry));
         Self {
             cards,
             known: loaded.known,
             failed,
+            news,
         }
     }
 
     /// What is to be said of servers that failed.
     pub(super) fn notes(&self) -> Vec<String> {
         let words = |failed: &FailedServer| failed.message.chars().take(WORDS).collect();
-        let mut notes: Vec<String> = self.failed.iter().take(TOLD).map(words).collect();
-        if self.failed.len() > TOLD {
-            notes.push(format!("{} more servers failed", self.failed.len() - TOLD));
+        let news = self.failed.iter().take(self.news.min(TOLD));
+        let mut notes: Vec<String> = news.map(words).collect();
+        if self.news > TOLD {
+            notes.push(format!("{} more servers failed", self.news - TOLD));
         }
         notes
     }

@@ -234,6 +234,17 @@ impl Memory {
                 None => free = free.or(key.may_take(&file).then_some(file)),
             }
         }
+        // A file that somebody has named otherwise is listed by its key, and has to be found by it.
+        let named_otherwise = self.index().file_of(&self.folder, key.as_str())?;
+        if let Some(file) = named_otherwise
+            && let Some(loaded) = self.look(&file, key.as_str())?
+            && loaded.is_of(key.as_str())
+        {
+            return Ok(Found::Record {
+                file,
+                loaded: Box::new(loaded),
+            });
+        }
         free.map(|file| Found::Nothing { file })
             .ok_or_else(|| Error::Collision { key: key.shown() })
     }

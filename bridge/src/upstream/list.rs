@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Failure, RequestContext};
 use super::message::{code, start_of};
-use super::payload::Payload;
+use super::payload::{Payload, is_deeper_than};
 use crate::catalog::Tool;
 
 /// More pages are not asked for.
@@ -19,6 +19,8 @@ const MOST_ENTRIES: usize = 20_000;
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// Larger entries are bad ones.
 const LARGEST_ENTRY: usize = 512 * 1024;
+/// Deeper ones as well.
+const DEEPEST_ENTRY: usize = 100;
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -86,6 +88,8 @@ fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
     };
     let input_schema = match tool.shift_remove("inputSchema") {
         Some(schema @ Value::Object(_)) => schema,
+        // How servers say that a tool takes nothing, or anything.
+        None | Some(Value::Null | Value::Bool(true)) => json!({"type": "object"}),
         Some(other) => {
             return Err((
                 Some(name),
@@ -95,7 +99,6 @@ fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
                 ),
             ));
         }
-        None => return Err((Some(name), "has no inputSchema".to_owned())),
     };
     let text = |value: Option<Value>| match value {
         Some(Value::String(text)) => Some(text),
@@ -200,11 +203,15 @@ fn read_page<'p>(
     ))
 }
 
-/// A large one keeps its name only, which makes it a bad one.
+/// A large or deep one keeps its name only, which makes it a bad one.
 fn read_entry(entry: &RawValue) -> Value {
-    if entry.get().len() <= LARGEST_ENTRY {
+    let what = if entry.get().len() > LARGEST_ENTRY {
+        format!("a description of {} bytes", entry.get().len())
+    } else if is_deeper_than(DEEPEST_ENTRY, entry.get()) {
+        "a description that is nested too deeply".to_owned()
+    } else {
         return serde_json::from_str(entry.get()).unwrap_or_default();
-    }
+    };
     let fields: HashMap<String, &RawValue> = serde_json::from_str(entry.get()).unwrap_or_default();
     let name = fields
         .get("name")
@@ -213,7 +220,7 @@ fn read_entry(entry: &RawValue) -> Value {
     let name: Value = name
         .and_then(|name| serde_json::from_str(name).ok())
         .unwrap_or_default();
-    json!({"name": name, "inputSchema": format!("a description of {} bytes", entry.get().len())})
+    json!({"name": name, "inputSchema": what})
 }
 
 #[cfg(test)]
@@ -221,11 +228,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_tool_that_is_nested_too_deeply_cost_them_all() {
+        let schema = (0..300).fold("{}".to_owned(), |inner, _| {
+            format!(r#"{{"properties":{{"x":{inner}}}}}"#)
+        });
+        let page = format!(
+            r#"{{"tools":[{{"name":"deep","inputSchema":{schema}}},{{"name":"good","inputSchema":{{}}}}]}}"#
+        );
+        let page = Payload::new(RawValue::from_string(page).unwrap());
+        let (entries, _) = read_page("tools/list", "tools", &page).unwrap();
+        let list = ToolList::read(entries.into_iter().map(read_entry).collect(), None);
+        assert!(list.get("good").is_some() && list.tools.len() == 1);
+        assert!(
+            list.skipped["deep"].contains("nested too deeply"),
+            "{list:?}"
+        );
+    }
+
+    #[test]
     fn a_bad_tool_costs_only_itself() {
         let list = ToolList::read(
             vec![
                 json!({"name": "good", "inputSchema": {"type": "object", "x-y": 1}, "description": "d", "title": 5}),
                 json!({"name": "bare"}),
+                json!({"name": "null", "inputSchema": null}),
                 json!({"name": "typed", "inputSchema": "object"}),
                 json!({"inputSchema": {}}),
                 json!({"name": "", "inputSchema": {}}),
@@ -236,7 +262,8 @@ mod tests {
             None,
         );
         let names: Vec<&str> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["good", "also-good"]);
+        assert_eq!(names, ["good", "bare", "null", "also-good"]);
+        assert_eq!(list.tools[1].input_schema, json!({"type": "object"}));
         assert_eq!(
             list.tools[0].input_schema,
             json!({"type": "object", "x-y": 1})
@@ -250,11 +277,10 @@ mod tests {
         assert_eq!(
             skipped,
             [
-                ("bare", "has no inputSchema"),
-                ("entry 4", "has no name"),
-                ("entry 5", "has an empty name"),
-                ("entry 6", "is no object but \"tool\""),
-                ("good (entry 7)", "the name is used twice"),
+                ("entry 5", "has no name"),
+                ("entry 6", "has an empty name"),
+                ("entry 7", "is no object but \"tool\""),
+                ("good (entry 8)", "the name is used twice"),
                 ("typed", "inputSchema is no object but \"object\""),
             ]
         );

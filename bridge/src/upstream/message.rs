@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::payload::{Payload, is_too_deep};
+use super::payload::Payload;
 
 /// Larger parameters of what a server asks or tells are not read.
 const PARAMS_BYTES: usize = 1024 * 1024;
@@ -210,6 +210,8 @@ pub(super) struct Envelope<'a> {
     /// An error of null is none: some servers send that beside a result.
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) jsonrpc: Option<&'a RawValue>,
 }
 
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
@@ -243,6 +245,31 @@ impl Incoming {
         Ok(())
     }
 
+    /// The messages in a line that is no JSON: what a server has printed without a line end stands before or behind them.
+    pub(super) fn salvage(line: &str, each: &mut dyn FnMut(Self)) {
+        const TRIES: usize = 16;
+        let mut rest = line;
+        for _ in 0..TRIES {
+            let Some(at) = rest.find('{') else { return };
+            rest = &rest[at..];
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
+            let object = values.next().and_then(Result::ok).map(RawValue::get);
+            let is_message = |text: &&str| {
+                serde_json::from_str::<Envelope<'_>>(text)
+                    .is_ok_and(|envelope| envelope.jsonrpc.is_some())
+            };
+            match object.filter(is_message) {
+                Some(text) => {
+                    rest = &rest[text.len()..];
+                    if let Ok(message) = Self::read_object(text) {
+                        each(message);
+                    }
+                }
+                None => rest = &rest[1..],
+            }
+        }
+    }
+
     fn read_object(text: &str) -> Result<Self, serde_json::Error> {
         let Envelope {
             id,
@@ -250,6 +277,7 @@ impl Incoming {
             params,
             result,
             error,
+            jsonrpc,
         } = serde_json::from_str(text)?;
         if let Some(method) =
             method.and_then(|method| serde_json::from_str::<String>(method.get()).ok())
@@ -286,13 +314,14 @@ impl Incoming {
                 id,
                 answer: Answer::Error(RpcError::read(error.get())),
             },
-            (None, Some(result)) if is_too_deep(result.get()) => Self::Answer {
-                id,
-                answer: Answer::Malformed("it is nested too deeply".to_owned()),
-            },
             (None, Some(result)) => Self::Answer {
                 id,
                 answer: Answer::Result(Payload::new(result.to_owned())),
+            },
+            // Whoever waits for it would wait for ever.
+            (None, None) if id.is_some() && jsonrpc.is_some() => Self::Answer {
+                id,
+                answer: Answer::Malformed("it has neither a result nor an error".to_owned()),
             },
             (None, None) => Self::Junk(start_of(text)),
         })

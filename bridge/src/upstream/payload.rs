@@ -23,6 +23,7 @@ const DEEPEST: usize = 200;
 /// One JSON value as text.
 pub struct Payload {
     text: Box<RawValue>,
+    is_too_deep: bool,
     /// For a large one: room in the memory for such, until it has been passed on.
     _claim: Option<OwnedSemaphorePermit>,
 }
@@ -32,11 +33,20 @@ impl Payload {
     pub fn of(value: &impl Serialize) -> Self {
         let text =
             serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Self { text, _claim: None }
+        Self::from(text)
     }
 
+    /// From what a server sent.
     pub(super) fn new(text: Box<RawValue>) -> Self {
-        Self { text, _claim: None }
+        Self {
+            is_too_deep: is_deeper_than(DEEPEST, text.get()),
+            ..Self::from(text)
+        }
+    }
+
+    /// Nobody can use it.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.is_too_deep
     }
 
     /// With room for it claimed.
@@ -103,9 +113,22 @@ impl Payload {
     }
 }
 
+impl From<Box<RawValue>> for Payload {
+    fn from(text: Box<RawValue>) -> Self {
+        Self {
+            text,
+            is_too_deep: false,
+            _claim: None,
+        }
+    }
+}
+
 impl Clone for Payload {
     fn clone(&self) -> Self {
-        Self::new(self.text.clone())
+        Self {
+            is_too_deep: self.is_too_deep,
+            ..Self::from(self.text.clone())
+        }
     }
 }
 
@@ -153,8 +176,8 @@ fn end_of_string(text: &str) -> usize {
     bytes.len()
 }
 
-/// Whether valid JSON is nested deeper than anybody can use.
-pub(super) fn is_too_deep(text: &str) -> bool {
+/// Whether valid JSON is nested deeper than so many levels.
+pub(super) fn is_deeper_than(levels: usize, text: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(next) = memchr::memchr3(b'"', b'[', b'{', &bytes[at..]) {
@@ -167,7 +190,7 @@ pub(super) fn is_too_deep(text: &str) -> bool {
         } else {
             depth += 1;
             at += 1;
-            if depth > DEEPEST {
+            if depth > levels {
                 return true;
             }
         }
@@ -185,13 +208,14 @@ mod tests {
     #[test]
     fn depth_counts_brackets_outside_of_strings() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(!is_too_deep(&nested(DEEPEST)));
-        assert!(is_too_deep(&nested(DEEPEST + 1)));
-        assert!(!is_too_deep(
+        assert!(!is_deeper_than(DEEPEST, &nested(DEEPEST)));
+        assert!(is_deeper_than(DEEPEST, &nested(DEEPEST + 1)));
+        assert!(!is_deeper_than(
+            DEEPEST,
             &json!({"a": nested(500), "\"": "\\[["}).to_string()
         ));
         let wide: Vec<Value> = (0..1000).map(|_| json!([{}, []])).collect();
-        assert!(!is_too_deep(&json!(wide).to_string()));
+        assert!(!is_deeper_than(DEEPEST, &json!(wide).to_string()));
     }
 
     #[test]

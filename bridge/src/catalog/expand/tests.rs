@@ -20,8 +20,13 @@ fn expand_as(dialect: &Dialect, text: &str) -> (Result<String, String>, Found) {
         dialect,
     };
     let mut found = Found::default();
+    let field = if text.starts_with("echo ") {
+        "args"
+    } else {
+        "env.X"
+    };
     let result = variables
-        .expand(text, "env.X", &mut found)
+        .expand(text, field, &mut found)
         .map_err(|reason| reason.to_string());
     (result, found)
 }
@@ -31,6 +36,7 @@ fn variables_were_passed_on_literally() {
     for (text, expected) in [
         ("plain", "plain"),
         ("${A}", "1"),
+        ("${ A }", "1"),
         ("x${A}y${A}z", "x1y1z"),
         ("${env:A}", "1"),
         ("${NOPE:-d}", "d"),
@@ -114,9 +120,9 @@ fn each_client_keeps_its_own_forms() {
             .0
             .is_err()
     );
-    assert_eq!(
-        expand_as(&dialect::CLAUDE_PROJECT, &dollar).0,
-        Ok(dollar),
+    let message = expand_as(&dialect::CLAUDE_PROJECT, &dollar).0;
+    assert!(
+        message.is_err_and(|message| message.contains("no form that is known")),
         "not what a project brings along"
     );
     assert_eq!(
@@ -142,6 +148,26 @@ fn shell_parameters_pass_with_a_warning_that_shows_no_value() {
         text.contains("${x...}") && !text.contains("hunter22"),
         "{text}"
     );
+}
+
+#[test]
+fn forms_of_other_programs_were_passed_on_as_a_token() {
+    for text in [
+        "Bearer ${A:?unset}",
+        "${A-x}",
+        "${env:NOPE:hunter22}",
+        "${ENV:A}",
+        "${localEnv:A}",
+        "${{ secrets.A }}",
+        "${MY-VAR}",
+        "${}",
+    ] {
+        let message = expand_as(&dialect::GENERIC, text).0.expect_err(text);
+        assert!(
+            message.contains("env.X") && !message.contains("hunter22"),
+            "{message}"
+        );
+    }
 }
 
 #[test]

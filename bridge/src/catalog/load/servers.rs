@@ -26,6 +26,7 @@ impl Loader<'_> {
             .map(str::trim)
             .filter(|text| !text.is_empty());
         let description = description.map(|text| text.chars().take(2000).collect::<String>());
+        self.duplicates(file, root);
         let groups = dialect.servers(root, &self.here);
         if groups.is_empty() && dialect.flat {
             return self.flat(file, root, description.as_deref());
@@ -34,12 +35,16 @@ impl Loader<'_> {
         for group in groups {
             match &group.value {
                 Value::Map(fields) => count += self.group(file, fields, description.as_deref()),
+                Value::List(entries) if entries.iter().all(|entry| entry.fields().is_some()) => {
+                    let named: Vec<Field> = entries.iter().map(by_name).collect();
+                    count += self.group(file, &named, description.as_deref());
+                }
                 Value::Null => {}
                 _ => {
                     let what = "the servers".to_owned();
                     let reason = Reason::WrongType {
                         what,
-                        expected: "an object with names",
+                        expected: "an object with names, or a list of objects",
                         found: group.kind(),
                     };
                     self.problem(file, None, group.at, Severity::Error, reason);
@@ -47,6 +52,19 @@ impl Loader<'_> {
             }
         }
         count
+    }
+
+    /// Of two parts of a file under one key the last counts, which costs the servers of the other.
+    fn duplicates(&mut self, file: &File<'_>, root: &Node) {
+        let fields = root.fields().unwrap_or_default();
+        let lost = fields.iter().enumerate().filter(|(at, field)| {
+            matches!(field.node.value, Value::Map(_) | Value::List(_))
+                && fields[at + 1..].iter().any(|other| other.key == field.key)
+        });
+        for (_, field) in lost.take(FINDINGS) {
+            let reason = Reason::DuplicateKey(field.key.chars().take(60).collect());
+            self.problem(file, None, field.key_at, Severity::Warning, reason);
+        }
     }
 
     /// A file that is one server, called like the file, or servers by name without a key above them.
@@ -184,6 +202,16 @@ impl Loader<'_> {
             column,
             reason,
         });
+    }
+}
+
+/// A server of a list, which has its name among its fields.
+fn by_name(entry: &Node) -> Field {
+    let name = entry.get("name").or_else(|| entry.get("id"));
+    Field {
+        key: name.and_then(Node::text).unwrap_or_default().to_owned(),
+        key_at: entry.at,
+        node: entry.clone(),
     }
 }
 

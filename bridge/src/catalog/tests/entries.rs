@@ -209,3 +209,38 @@ fn an_unknown_name_is_answered_with_what_there_is() {
         "an alias will do"
     );
 }
+
+#[test]
+fn servers_in_a_list_were_not_read_at_all() {
+    let world = World::new();
+    let catalog = world.of(r#"{"mcpServers": [
+          {"name": "a", "command": "x"},
+          {"name": "b", "transport": {"type": "streaming-http", "URL": "https://example.com/mcp"}},
+          {"command": "nameless"},
+          {"name": "off", "cmd": "x", "isActive": false}
+        ]}"#);
+    assert_eq!(names(&catalog), ["a", "b"]);
+    let off = &catalog.get("off").unwrap().outcome;
+    assert!(matches!(off, Outcome::Disabled), "{off:?}");
+    let [problem] = catalog.problems() else {
+        panic!("{:?}", catalog.problems())
+    };
+    assert_eq!((problem.line, problem.column), (4, 11));
+    assert_eq!(problem.reason, Reason::NoName);
+}
+
+#[test]
+fn the_first_of_two_parts_with_one_key_was_lost_in_silence() {
+    let world = World::new();
+    let catalog = world.of(r#"{"mcpServers": {"a": {"command": "x"}},
+            "mcpServers": {"b": {"command": "y"}}}"#);
+    assert_eq!(names(&catalog), ["b"]);
+    let [problem] = catalog.problems() else {
+        panic!("{:?}", catalog.problems())
+    };
+    assert_eq!((problem.line, problem.column), (1, 2));
+    assert_eq!(
+        problem.reason.to_string(),
+        "\"mcpServers\" stands here twice; the last one counts"
+    );
+}

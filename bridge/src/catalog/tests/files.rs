@@ -129,7 +129,7 @@ fn hostile_files_cost_only_themselves() {
     world.write("home/MCPs/list.json", "[]");
     world.write(
         "home/MCPs/roots.json",
-        r#"{"mcpServers": [], "servers": null}"#,
+        r#"{"mcpServers": 5, "servers": null}"#,
     );
     world.write(
         "home/MCPs/names.json",

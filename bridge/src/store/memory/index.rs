@@ -70,6 +70,19 @@ impl Index {
     /// Brings all up to date, and reads what is new.
     pub(super) fn refresh(&mut self, folder: &Path) -> Result<(), Error> {
         self.scan(folder)?;
+        self.read_heads(folder)
+    }
+
+    /// The file that holds a key, whatever it is called.
+    pub(super) fn file_of(&mut self, folder: &Path, key: &str) -> Result<Option<String>, Error> {
+        self.refresh_sizes(folder)?;
+        self.read_heads(folder)?;
+        let holds = |entry: &Entry| matches!(&entry.info, Some(Ok(info)) if info.key.trim() == key);
+        let found = self.entries.iter().find(|(_, entry)| holds(entry));
+        Ok(found.map(|(file, _)| file.clone()))
+    }
+
+    fn read_heads(&mut self, folder: &Path) -> Result<(), Error> {
         for (file, entry) in &mut self.entries {
             if entry.info.is_some() {
                 continue;

@@ -72,7 +72,11 @@ pub(super) type Parsed = Fields<Box<RawValue>>;
 
 impl<V: DeserializeOwned> Fields<V> {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(unmarked(bytes)).map_err(|error| explain(bytes, &error))
+        let bytes = unmarked(bytes);
+        serde_json::from_slice(bytes).or_else(|error| {
+            // The predecessor wrote what Python's own encoder writes.
+            serde_json::from_slice(&plain(bytes)).map_err(|_| explain(bytes, &error))
+        })
     }
 }
 
@@ -93,7 +97,10 @@ impl Head {
 impl Parsed {
     pub(super) fn into_loaded(self, file: &str, bytes: &[u8]) -> Loaded {
         // What else is in the file is somebody's; where it cannot be held it is not kept.
-        let rest: Map<String, Value> = serde_json::from_slice(unmarked(bytes)).unwrap_or_default();
+        let rest = serde_json::from_slice(unmarked(bytes));
+        let rest: Map<String, Value> = rest
+            .or_else(|_| serde_json::from_slice(&plain(unmarked(bytes))))
+            .unwrap_or_default();
         let now = Moment::now().epoch();
         Loaded {
             key: self.key.unwrap_or_else(|| stem(file)),
@@ -154,6 +161,38 @@ pub(super) fn compose(
 /// Editors of some systems put a mark in front.
 fn unmarked(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// JSON out of what Python's encoder makes of numbers that JSON does not have: infinities become numbers that are read
+/// as such, and what is no number becomes null.
+fn plain(bytes: &[u8]) -> Vec<u8> {
+    const WORDS: [(&[u8], &[u8]); 2] = [(b"NaN", b"null"), (b"Infinity", b"1e999")];
+    let mut made = Vec::with_capacity(bytes.len() + 16);
+    let mut rest = bytes;
+    let mut in_string = false;
+    while let Some((&byte, after)) = rest.split_first() {
+        let word = WORDS
+            .iter()
+            .find(|(word, _)| !in_string && rest.starts_with(word));
+        if let Some((word, instead)) = word {
+            made.extend_from_slice(instead);
+            rest = &rest[word.len()..];
+            continue;
+        }
+        made.push(byte);
+        rest = after;
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => {
+                if let Some((&escaped, after)) = rest.split_first() {
+                    made.push(escaped);
+                    rest = after;
+                }
+            }
+            _ => {}
+        }
+    }
+    made
 }
 
 fn explain(bytes: &[u8], error: &serde_json::Error) -> String {

@@ -339,3 +339,52 @@ proptest! {
         prop_assert_eq!(store.memory().list().unwrap().memories.len(), keys.len());
     }
 }
+
+#[test]
+fn a_listed_memory_could_not_be_loaded_by_its_key() {
+    let (root, store) = store();
+    put(
+        root.path(),
+        "my notes.json",
+        &old_record("notes of mine", &json!(1)),
+    );
+    put(root.path(), "Other.json", &old_record("other", &json!(2)));
+    let memory = store.memory();
+    let listed: Vec<String> = memory
+        .list()
+        .unwrap()
+        .memories
+        .into_iter()
+        .map(|info| info.key)
+        .collect();
+    assert_eq!(listed, ["notes of mine", "other"]);
+    assert_eq!(value(memory.load("other").unwrap()), json!(2));
+    assert_eq!(value(memory.load("notes of mine").unwrap()), json!(1));
+    let saved = memory.save("other", &to(3), &origin()).unwrap();
+    assert_eq!((saved.file.as_str(), saved.new), ("Other.json", false));
+    assert_eq!(
+        memory.delete("notes of mine").unwrap().as_deref(),
+        Some("my notes.json")
+    );
+    assert!(memory.load("notes of mine").unwrap().is_none());
+    // The name that a file has is no key.
+    assert!(memory.load("Other").unwrap().is_none());
+}
+
+#[test]
+fn numbers_as_python_writes_them_made_a_memory_of_the_predecessor_unreadable() {
+    let (root, store) = store();
+    let text = r#"{"key": "loss", "value": [NaN, Infinity, -Infinity, "NaN \" Infinity"], "metadata": {}, "own": NaN}"#;
+    put(root.path(), "loss.json", text);
+    let loaded = store.memory().load("loss").unwrap().unwrap();
+    assert_eq!(
+        loaded.value.get(),
+        r#"[null, 1e999, -1e999, "NaN \" Infinity"]"#
+    );
+    assert_eq!(store.memory().list().unwrap().memories.len(), 1);
+    assert!(
+        fs::read_to_string(file(root.path(), "loss.json"))
+            .unwrap()
+            .contains("NaN")
+    );
+}

@@ -50,10 +50,9 @@ impl Connection {
             // Late answers to cancelled calls come here as a matter of course.
             tracing::debug!(server.name = %self.server, id, "answer to nothing that waits");
             if id.is_none_or(|id| id >= self.next.load(Ordering::Relaxed)) {
-                self.junk.add(
-                    &self.server,
-                    &format!("answer with an unknown id: {answer:?}"),
-                );
+                let id = id.map_or_else(|| "none of ours".to_owned(), |id| id.to_string());
+                self.junk
+                    .add(&self.server, &format!("an answer to request {id}"));
             }
             return;
         };

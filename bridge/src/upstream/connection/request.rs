@@ -88,7 +88,14 @@ impl Connection {
             biased;
             answer = &mut answer => {
                 entry.sent = false;
-                answer.unwrap_or_else(|_| Err(Failure::Closed { reason: "connection closed".to_owned(), sent: true }))
+                match answer {
+                    // The entries of a list are looked at one by one.
+                    Ok(Ok(result)) if result.is_too_deep() && !method.ends_with("/list") => {
+                        Err(Failure::Malformed("it is nested too deeply".to_owned()))
+                    }
+                    Ok(answer) => answer,
+                    Err(_) => Err(Failure::Closed { reason: "connection closed".to_owned(), sent: true }),
+                }
             }
             failure = given_up => Err(failure),
         }

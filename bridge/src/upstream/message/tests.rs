@@ -43,6 +43,55 @@ fn sloppy_ids_are_understood() {
 }
 
 #[test]
+fn an_answer_without_result_and_error_left_the_call_waiting() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":7}"#,
+        r#"{"jsonrpc":"2.0","id":7,"error":null}"#,
+    ] {
+        assert_eq!(
+            read(text),
+            [
+                r#"Answer { id: Some(7), answer: Malformed("it has neither a result nor an error") }"#
+            ],
+            "{text}"
+        );
+    }
+    // A line of a log, more likely.
+    assert_eq!(
+        read(r#"{"id":7,"level":"info"}"#),
+        [r#"Junk("{\"id\":7,\"level\":\"info\"}")"#]
+    );
+}
+
+#[test]
+fn a_print_without_a_line_end_cost_the_answer_behind_it() {
+    let salvaged = |line: &str| {
+        let mut messages = Vec::new();
+        Incoming::salvage(line, &mut |message| messages.push(format!("{message:?}")));
+        messages
+    };
+    let answer = r#"{"result":{},"jsonrpc":"2.0","id":1}"#;
+    let one = "Answer { id: Some(1), answer: Result(Payload(2 bytes)) }";
+    for line in [
+        format!("50% {answer}"),
+        format!("{{\"log\":{{}}}}{answer}"),
+        format!("{{bad {answer}"),
+        format!("{answer} done"),
+    ] {
+        assert_eq!(salvaged(&line), [one], "{line}");
+    }
+    assert_eq!(salvaged(&format!("{answer}{answer}")), [one, one]);
+    for line in [
+        "no message",
+        r#"{"result":{},"id":1} done"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{"x":NaN,"y":{"id":1}}}"#,
+        &"{".repeat(100_000),
+    ] {
+        assert_eq!(salvaged(line).len(), 0, "{line}");
+    }
+}
+
+#[test]
 fn a_batch_is_several_messages() {
     assert_eq!(
         read(r#"[{"id":1,"result":1},5,{"method":"m","params":[1]}]"#),
@@ -86,7 +135,17 @@ fn results_are_not_touched() {
         "[".repeat(3000),
         "]".repeat(3000)
     );
-    assert!(read(&deep)[0].contains("nested too deeply"));
+    Incoming::read(&deep, &mut |message| {
+        let Incoming::Answer {
+            answer: Answer::Result(result),
+            ..
+        } = message
+        else {
+            panic!("{message:?}")
+        };
+        assert!(result.is_too_deep());
+    })
+    .unwrap();
 }
 
 #[test]

@@ -99,7 +99,18 @@ fn parse(line: Line, result_bytes: usize) -> Vec<Incoming> {
         messages.push(limited(message, result_bytes));
     }) {
         Ok(()) => messages,
-        Err(error) => vec![broken(text, &error)],
+        Err(error) => {
+            messages.clear();
+            Incoming::salvage(text, &mut |message| {
+                messages.push(limited(message, result_bytes));
+            });
+            if messages.is_empty() {
+                vec![broken(text, &error)]
+            } else {
+                messages.insert(0, Incoming::Junk(start_of(text)));
+                messages
+            }
+        }
     }
 }
 
@@ -113,7 +124,7 @@ fn broken(text: &str, error: &serde_json::Error) -> Incoming {
     match sniff_id(ends.0, ends.1).filter(|_| text.starts_with('{')) {
         Some(id) => Incoming::Answer {
             id: Some(id),
-            answer: Answer::Malformed(error.to_string()),
+            answer: Answer::Malformed(format!("it is no JSON, {error}")),
         },
         None => Incoming::Junk(start_of(text)),
     }

@@ -100,6 +100,10 @@ class Parameters:
         self.all = sorted(made, key=lambda parameter: not parameter.required)
         self.by_key = {parameter.name: parameter for parameter in self.all}
         self.by_key.update((parameter.wire, parameter) for parameter in self.all)
+        for parameter in self.all:
+            if not parameter.wire.isascii():
+                # As Python reads such a name in source.
+                self.by_key.setdefault(load("unicodedata").normalize("NFKC", parameter.wire), parameter)
         # The one that may be given without its name.
         must = [parameter for parameter in self.all if parameter.required]
         one = must if len(must) == 1 else self.all if len(self.all) == 1 else []

@@ -11,7 +11,7 @@ import posix
 from mcp._guest.frames import FrameError, decode
 from mcp._guest.relay import EXIT_PROTOCOL
 
-__all__ = ["Channel", "Undisturbed", "aside"]
+__all__ = ["Channel", "Undisturbed", "aside", "identity"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Channel:
     def __init__(self, source: int, target: int) -> None:
         self.source, self.target = aside(source), aside(target)
         self.process = posix.getpid()
-        self.identities = (_identity(self.source), _identity(self.target))
+        self.identities = (identity(self.source), identity(self.target))
         self.write_lock = _thread.allocate_lock()
         self.partial = bytearray()
         self.receive: Callable[[dict[str, object]], None] | None = None
@@ -73,7 +73,7 @@ class Channel:
     def check(self) -> None:
         """Ends the worker when user code closed or replaced one of the descriptors: nobody could hear it any more."""
         try:
-            identities = (_identity(self.source), _identity(self.target))
+            identities = (identity(self.source), identity(self.target))
         except OSError:
             posix._exit(EXIT_LOST)
         if identities != self.identities:
@@ -138,7 +138,8 @@ def aside(descriptor: int) -> int:
     return descriptor
 
 
-def _identity(descriptor: int) -> tuple[int, int]:
+def identity(descriptor: int) -> tuple[int, int]:
+    """Which open file that is."""
     status = posix.fstat(descriptor)
     return status.st_dev, status.st_ino
 

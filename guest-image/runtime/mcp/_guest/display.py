@@ -53,6 +53,9 @@ def show(*values: object) -> None:
 
 def result(value: object, limit: int, namespace: "dict[str, Any]") -> str | None:
     """The text that stands for the value of a last expression; none where it has been shown in another way."""
+    if type(value).__name__ == "coroutine" and _is_new(value):
+        name = value.__qualname__  # type: ignore[attr-defined]
+        return f"coroutine {name}(...), and nothing has run yet: write await {name}(...)"
     found = rich(value)
     if found is not None:
         mime, data = found
@@ -66,6 +69,14 @@ def result(value: object, limit: int, namespace: "dict[str, Any]") -> str | None
             _display(mime, data)
             return None
     return text_of(value, limit, lambda: keep(namespace, value, allowance.cell))
+
+
+def _is_new(coroutine: "Any") -> bool:
+    """It was made and never awaited."""
+    try:
+        return coroutine.cr_frame is not None and not (coroutine.cr_running or coroutine.cr_suspended)
+    except AttributeError:
+        return False  # called like that by somebody else
 
 
 def finish() -> None:

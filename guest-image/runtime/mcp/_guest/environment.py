@@ -7,10 +7,11 @@ import builtins
 import posix
 import sys
 
+from mcp._guest.channel import aside, identity
 from mcp._guest.loading import load
 import mcp.runtime
 
-__all__ = ["kept", "offered", "prepare", "spaces", "table"]
+__all__ = ["kept", "offered", "prepare", "renew_streams", "spaces", "table"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def prepare() -> "dict[str, Any]":
     _codecs.register_error(OUTPUT_ERRORS, _output_errors)
     _open_streams()
     _warnings.filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))  # type: ignore[arg-type]
+    # Of what is dropped within the runtime; a last expression that was not awaited has been told about.
+    _warnings.filters.insert(0, ("ignore", None, RuntimeWarning, "mcp._guest.execution", 0))
     sys.dont_write_bytecode = True
     sys.argv = [""]
     sys.path.insert(0, "")
@@ -69,16 +72,75 @@ def prepare() -> "dict[str, Any]":
     return main.__dict__
 
 
+class _Output:
+    """`sys.stdout` or `sys.stderr`, which code may close, replace or lead elsewhere: every run begins with its own."""
+
+    def __init__(self, name: str, descriptor: int, errors: str) -> None:
+        self.name, self.descriptor, self.errors = name, descriptor, errors
+        self.spare = aside(posix.dup(descriptor))
+        self.identity = identity(descriptor)
+        self.stream = self._open()
+
+    def _open(self) -> _io.TextIOWrapper:
+        raw = _io.FileIO(self.descriptor, "w", closefd=False)
+        raw.name = f"<{self.name}>"
+        stream = _io.TextIOWrapper(_io.BufferedWriter(raw), "utf-8", self.errors, line_buffering=True)
+        setattr(sys, self.name, stream)
+        setattr(sys, f"__{self.name}__", stream)
+        return stream
+
+    def renew(self) -> None:
+        """A run begins."""
+        try:
+            if identity(self.descriptor) != self.identity:
+                raise OSError
+        except OSError:
+            self._reconnect()
+        if getattr(sys, self.name, None) is not self.stream:
+            # A wrapper that goes with that closes what it was made around.
+            setattr(sys, self.name, self.stream)
+        try:
+            usable = not self.stream.closed
+        except ValueError:
+            usable = False  # detached
+        if not usable:
+            self.stream = self._open()
+
+    def _reconnect(self) -> None:
+        try:
+            if identity(self.spare) == self.identity:
+                posix.dup2(self.spare, self.descriptor)
+        except OSError:
+            pass  # that is closed as well: there is no way back
+
+    def forget(self) -> None:
+        """In a forked child."""
+        try:
+            posix.close(self.spare)
+        except OSError:
+            pass
+
+
+outputs: list[_Output] = []
+
+
+def renew_streams() -> None:
+    """At the beginning of a run: output goes where it is expected, and what is opened next is no standard stream."""
+    try:
+        posix.fstat(0)
+    except OSError:
+        posix.open("/dev/null", posix.O_RDONLY)  # takes the lowest number
+    for output in outputs:
+        output.renew()
+
+
 def _open_streams() -> None:
     """Anew: those of the start were made for what the descriptors were then."""
     source = _io.BufferedReader(_io.FileIO(0, "r", closefd=False))
     sys.stdin = sys.__stdin__ = _io.TextIOWrapper(source, "utf-8", "surrogateescape")  # type: ignore[misc]
-    for name, descriptor, errors in (("stdout", 1, OUTPUT_ERRORS), ("stderr", 2, "backslashreplace")):
-        raw = _io.FileIO(descriptor, "w", closefd=False)
-        raw.name = f"<{name}>"
-        stream = _io.TextIOWrapper(_io.BufferedWriter(raw), "utf-8", errors, line_buffering=True)
-        setattr(sys, name, stream)
-        setattr(sys, f"__{name}__", stream)
+    outputs[:] = _Output("stdout", 1, OUTPUT_ERRORS), _Output("stderr", 2, "backslashreplace")
+    for output in outputs:
+        posix.register_at_fork(after_in_child=output.forget)
 
 
 def _output_errors(error: UnicodeError) -> tuple[str | bytes, int]:

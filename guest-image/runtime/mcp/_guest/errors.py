@@ -1,5 +1,7 @@
 """What can go wrong with something that was asked of the host. Public as `mcp.runtime.MCPError` and `ToolError`."""
 
+from mcp._guest.loading import load
+
 __all__ = ["Denied", "MCPError", "Mistyped", "TimedOut", "ToolError", "Unnamed", "brief", "from_host"]
 
 TYPE_CHECKING = False
@@ -32,7 +34,10 @@ class ToolError(MCPError):
     @classmethod
     def of(cls, server: str, tool: str, text: str, structured: object = None, raw: object = None) -> "ToolError":
         """With a message made of the parts; a long text is cut in the message only."""
-        shown = text.strip() or "failed and did not say why"
+        shown = text.strip()
+        if not shown and structured:
+            shown = structured if isinstance(structured, str) else load("json").dumps(structured, ensure_ascii=False)
+        shown = shown or "failed and did not say why"
         if len(shown) > MESSAGE_CHARACTERS:
             shown = f"{shown[:MESSAGE_CHARACTERS]}... ({len(shown) - MESSAGE_CHARACTERS:,} more characters in .text)"
         error = cls(f"{server}.{tool}: {shown}")

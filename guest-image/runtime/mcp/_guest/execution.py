@@ -5,7 +5,7 @@ import builtins
 import sys
 from time import perf_counter
 
-from mcp._guest.environment import kept
+from mcp._guest.environment import kept, renew_streams
 from mcp._guest.interrupts import Interrupts
 from mcp._guest.loading import load
 from mcp._guest.loop import Loop
@@ -70,6 +70,7 @@ class Execution:
         return outcome
 
     def _run(self, code: str, filename: str) -> object:
+        renew_streams()
         if kept.arrived:
             load("mcp._guest.state").begin(code, self.namespace)
         compiled = compile_cell(code, filename)

@@ -83,7 +83,7 @@ def shown(name: object) -> str:
     text = str(name)
     if len(text) > SHOWN_CHARACTERS:
         text = text[:SHOWN_CHARACTERS] + "..."
-    return text if text.isprintable() and text else repr(text)
+    return text if text.isprintable() and text and text == text.strip() else repr(text)
 
 
 def listed(names: "Iterable[str]") -> str:

@@ -90,6 +90,9 @@ def unwrap(payload: "Any", server: str, tool: str, *, wrapped: bool) -> "Any":
     if not isinstance(payload, dict):
         return payload
     blocks = payload.get("content")
+    if isinstance(blocks, (str, dict)):
+        # As sloppy servers write a single block.
+        blocks = [{"type": "text", "text": blocks} if isinstance(blocks, str) else blocks]
     blocks = blocks if isinstance(blocks, list) else []
     structured = payload.get("structuredContent")
     if payload.get("isError") is True:

@@ -146,8 +146,11 @@ def _collect(
         dependent = schema.get("dependentSchemas")
         variants += list(dependent.values())[:VARIANTS] if isinstance(dependent, dict) else []
         for variant in variants:
-            # What one of several forms requires is for the server to check.
-            part_told, part_others = _collect(document, variant, depth - 1, found, [])
+            # What one of several forms requires is for the server to check; it may be given.
+            named: list[str] = []
+            part_told, part_others = _collect(document, variant, depth - 1, found, named)
+            for name in named:
+                found.setdefault(name, {})
             told, others = told or part_told, others or part_others
     return told, others
 
