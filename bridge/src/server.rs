@@ -4,6 +4,7 @@
 //! model can read; only a request that is no call of ours is a protocol error.
 
 mod arguments;
+mod arrival;
 mod call;
 mod capabilities;
 mod exact;

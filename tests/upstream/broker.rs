@@ -314,6 +314,34 @@ async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
 }
 
 #[tokio::test]
+async fn the_wait_of_a_call_that_gave_up_was_left_to_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    let listener = tokio::net::UnixListener::bind(&gate).unwrap();
+    let slow = stub(&json!({"greeting": [{"gate": gate}], "tools": [tool("echo")]}));
+    let session = Session::new(&json!({"slow": slow, "good": github()}));
+    let (opened, gave_up) = tokio::join!(
+        async { listener.accept().await.unwrap().0 },
+        tokio::time::timeout(Duration::from_millis(500), session.load(&["slow"])),
+    );
+    assert!(gave_up.is_err());
+    let loaded = session.load(&["good"]).await.unwrap();
+    assert_eq!((loaded.failed.len(), loaded.left.len()), (0, 1));
+    assert!(loaded.left[0].1.message.contains("was still starting"));
+    // Once it is up, it is there without being asked for again.
+    drop(opened);
+    session
+        .world
+        .upstreams
+        .tools(session.world.definition("slow"), &soon())
+        .await
+        .unwrap();
+    let loaded = session.load(&[]).await.unwrap();
+    assert_eq!((loaded.install.len(), loaded.left.len()), (1, 0));
+    session.world.upstreams.shutdown().await;
+}
+
+#[tokio::test]
 async fn every_later_call_waited_for_a_server_that_had_failed_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record");

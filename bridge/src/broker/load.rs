@@ -116,6 +116,15 @@ impl Scope {
                 || self.failure(definition).is_none()
                 || self.has_come_up(definition)
         });
+        // A call that ends while it waits here must not leave the wait to the next one.
+        for definition in &new {
+            let name = &definition.name;
+            let message = format!(
+                "server \"{name}\" was still starting when the call that asked for it ended"
+            );
+            let refusal = Refusal::new(super::Kind::Timeout, message).of_server(name);
+            self.note_failure(definition, true, refusal);
+        }
         let starts = new.into_iter().map(|definition| async move {
             (definition, self.broker.tools(definition, context).await)
         });
@@ -128,12 +137,8 @@ impl Scope {
                 }
                 Err(mut refusal) => {
                     refusal.message = redactor.text(&refusal.message).into_owned();
-                    let failure = Failure {
-                        of: definition.hash.clone(),
-                        was_starting: matches!(self.status(definition), Status::Starting(_)),
-                        refusal: refusal.clone(),
-                    };
-                    lock(&self.failures).insert(definition.name.clone(), failure);
+                    let was_starting = matches!(self.status(definition), Status::Starting(_));
+                    self.note_failure(definition, was_starting, refusal.clone());
                     loaded.failed.push((definition.name.clone(), refusal));
                 }
             }
@@ -157,6 +162,15 @@ impl Scope {
         let failures = lock(&self.failures);
         let failure = failures.get(&definition.name)?;
         (failure.of == definition.hash).then(|| failure.refusal.clone())
+    }
+
+    fn note_failure(&self, definition: &Definition, was_starting: bool, refusal: Refusal) {
+        let failure = Failure {
+            of: definition.hash.clone(),
+            was_starting,
+            refusal,
+        };
+        lock(&self.failures).insert(definition.name.clone(), failure);
     }
 
     /// Whether a server that an earlier call did not wait for is there by now.

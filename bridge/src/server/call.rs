@@ -12,6 +12,7 @@ use rmcp::service::RequestContext;
 use tokio::time::sleep;
 
 use super::arguments::Arguments;
+use super::arrival::Place;
 use super::held::Running;
 use super::inbox::Inbox;
 use super::progress::{Reports, Steps};
@@ -53,13 +54,24 @@ impl Server {
         let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)
             .map_err(Refused::Invalid)?;
         let (named, text_bytes) = (arguments.session.is_some(), arguments.text_bytes);
+        let place = context.extensions.get::<Arc<Place>>();
+        if let Some(place) = place {
+            place.turn().await;
+        }
+        let pass = || {
+            if let Some(place) = place {
+                place.pass();
+            }
+        };
         let turn = if let Some(id) = &arguments.run {
+            pass();
             self.poll(id, &arguments, context).await?
         } else {
             let running = match request.request_state {
                 None => self.begin(arguments, context)?,
                 Some(state) => self.resume(&state, &arguments, request.input_responses)?,
             };
+            pass();
             self.follow(running, context).await?
         };
         Ok(match turn {

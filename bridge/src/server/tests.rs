@@ -105,6 +105,43 @@ async fn a_call_is_answered_as_text_and_structured() {
     assert_eq!(requests[0].session.as_deref(), Some("s1"));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_that_came_together_began_in_another_order() {
+    const CALLS: usize = 200;
+    let mut raw = Raw::opened().await;
+    let lines: Vec<String> = (0..CALLS)
+        .map(|n| {
+            // Some of them begin nothing.
+            let code = if n % 7 == 0 { " " } else { "x" };
+            json!({"jsonrpc": "2.0", "id": n, "method": "tools/call",
+                "params": {"name": "run_python", "arguments": {"code": code, "session": format!("s{n}")}}})
+            .to_string()
+        })
+        .collect();
+    let (mut input, all) = (raw.input, lines.join("\n") + "\n");
+    let writing = tokio::spawn(async move { input.write_all(all.as_bytes()).await });
+    for _ in 0..CALLS {
+        let line = raw
+            .output
+            .next_line()
+            .await
+            .expect("read")
+            .expect("an answer");
+        assert!(line.contains("structuredContent"), "{line}");
+    }
+    writing.await.expect("no panic").expect("written");
+    let requests = raw.fake.requests.lock().expect("no panic");
+    let begun: Vec<String> = requests
+        .iter()
+        .filter_map(|request| request.session.clone())
+        .collect();
+    let sent: Vec<String> = (0..CALLS)
+        .filter(|n| n % 7 != 0)
+        .map(|n| format!("s{n}"))
+        .collect();
+    assert_eq!(begun, sent);
+}
+
 #[tokio::test]
 async fn wrong_arguments_are_a_result_and_nothing_is_run() {
     let mut raw = Raw::opened().await;

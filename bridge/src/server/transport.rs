@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::arrival::Arrivals;
 use super::line::{Envelope, Line, Lines, MAX_LINE, lone_surrogate};
 
 /// Errors without an id that one connection is sent. Two programs that complain of each other's complaints must stop.
@@ -39,6 +40,7 @@ pub(super) struct LineTransport<R, W> {
     complaints: usize,
     /// A request that begins a session has been handed on.
     opened: bool,
+    arrivals: Arrivals,
 }
 
 impl<R, W> LineTransport<R, W>
@@ -56,6 +58,7 @@ where
             sending: None,
             complaints: 0,
             opened: false,
+            arrivals: Arrivals::default(),
         }
     }
 
@@ -221,7 +224,12 @@ where
             }
             match self.lines.next().await {
                 Ok(Some(line)) => {
-                    if let Some(message) = self.parse(&line) {
+                    if let Some(mut message) = self.parse(&line) {
+                        if let ClientJsonRpcMessage::Request(request) = &mut message
+                            && let ClientRequest::CallToolRequest(call) = &mut request.request
+                        {
+                            call.extensions.insert(self.arrivals.next());
+                        }
                         return Some(message);
                     }
                 }
