@@ -35,6 +35,22 @@ fn recording(
 }
 
 #[tokio::test]
+async fn what_a_server_had_logged_was_not_quoted_when_it_ended() {
+    let log = |level: &str, data: Value| json!({"notify": ["notifications/message", {"level": level, "logger": "db", "data": data}]});
+    let world = World::stub(json!({"calls": {
+        "work": [[log("debug", json!("noise")), log("error", json!("no route")), log("warning", json!({"code": 7})), "echo"]],
+        "die": [[{"exit": 3}]],
+    }}));
+    world.call("work", json!({})).await.unwrap();
+    let error = world.call("die", json!({})).await.unwrap_err().to_string();
+    assert!(
+        error.contains("[error] db: no route\n[warning] db: {\"code\":7}"),
+        "{error}"
+    );
+    assert!(!error.contains("noise"), "{error}");
+}
+
+#[tokio::test]
 async fn a_death_fails_the_call_at_once_and_the_next_call_starts_afresh() {
     let (world, path) = recording(
         json!({"calls": {

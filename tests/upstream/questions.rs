@@ -179,6 +179,7 @@ async fn progress_and_log_lines_reach_the_client() {
         {"notify": ["notifications/progress", {"progressToken": "$token", "progress": 1, "total": 2}]},
         {"notify": ["notifications/progress", {"progressToken": "forged", "progress": 1}]},
         {"notify": ["notifications/message", {"level": "info", "data": "half"}]},
+        {"notify": ["notifications/elicitation/complete", {"elicitationId": "e1"}]},
         "echo",
     ]]}}));
     let (context, _, mut events) = client(Reply::Cancel);
@@ -194,6 +195,11 @@ async fn progress_and_log_lines_reach_the_client() {
     let expected = Event::Log {
         server: "stub".into(),
         params: json!({"level": "info", "data": "half"}),
+    };
+    assert_eq!(events.recv().await, Some(expected));
+    let expected = Event::ElicitationDone {
+        server: "stub".into(),
+        id: "e1".to_owned(),
     };
     assert_eq!(events.recv().await, Some(expected));
     assert_eq!(events.recv().await, None);

@@ -25,8 +25,9 @@ impl Interact for Redacting {
     }
 
     fn tell(&self, mut event: Event) {
-        let (Event::Progress { params, .. } | Event::Log { params, .. }) = &mut event;
-        self.redactor.value(params);
+        if let Event::Progress { params, .. } | Event::Log { params, .. } = &mut event {
+            self.redactor.value(params);
+        }
         self.client.tell(event);
     }
 }

@@ -4,15 +4,19 @@
 //! How a question travels depends on the era. Revisions with `initialize` let a server send the client requests; those
 //! without let it only answer, so there a question becomes the answer, and the call comes back with what was said.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rmcp::RoleServer;
-use rmcp::model::{ClientResult, CustomRequest, CustomResult, ProtocolVersion, ServerRequest};
+use rmcp::model::{
+    ClientResult, CustomNotification, CustomRequest, CustomResult, ProtocolVersion,
+    ServerNotification, ServerRequest,
+};
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +38,8 @@ pub(super) struct Relay {
     way: Way,
     steps: Steps,
     asked: AtomicUsize,
+    /// The `elicitationId` of each page that the user was asked to open.
+    pages: Mutex<HashSet<String>>,
 }
 
 /// Whether questions to this client have to go into answers.
@@ -65,8 +71,15 @@ impl Relay {
             way,
             steps,
             asked: AtomicUsize::new(0),
+            pages: Mutex::default(),
         };
         (Arc::new(relay), inbox)
+    }
+}
+
+impl Relay {
+    fn pages(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -85,6 +98,9 @@ impl Interact for Relay {
             return Reply::Unsupported(format!(
                 "this run has asked {MOST_QUESTIONS} questions already"
             ));
+        }
+        if let Some(page) = params.get("elicitationId").and_then(Value::as_str) {
+            self.pages().insert(page.to_owned());
         }
         let kind = question.kind;
         match &self.way {
@@ -120,6 +136,20 @@ impl Interact for Relay {
                     .unwrap_or_default();
                 let line = readable(&data, LOG_CHARACTERS);
                 tracing::debug!(server.name = %server, level, line, "a server logs");
+            }
+            // Once for each page that this client was shown; where questions go into answers, the client comes back itself.
+            Event::ElicitationDone { id, .. } => {
+                let was_shown = self.pages().remove(&id);
+                if let (true, Way::Requests(peer)) = (was_shown, &self.way) {
+                    let peer = peer.clone();
+                    let params = Some(json!({ "elicitationId": id }));
+                    let told =
+                        CustomNotification::new("notifications/elicitation/complete", params);
+                    tokio::spawn(async move {
+                        let told = ServerNotification::CustomNotification(told);
+                        let _ = tokio::time::timeout(SEND, peer.send_notification(told)).await;
+                    });
+                }
             }
         }
     }

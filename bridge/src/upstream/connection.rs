@@ -24,6 +24,7 @@ pub(super) use self::request::RequestContext;
 use super::interact::Interact;
 use super::message::{Outgoing, RpcError};
 use super::payload::Payload;
+use super::tail::Tail;
 use crate::catalog::ServerName;
 
 /// Sends messages to a server.
@@ -79,6 +80,8 @@ pub(super) struct Connection {
     closed: CancellationToken,
     /// Lines or messages that were none, or answered nothing.
     pub(super) junk: Junk,
+    /// The end of what it wrote to stderr and of what it logged.
+    pub(super) tail: Tail,
 }
 
 #[derive(Default)]
@@ -118,6 +121,7 @@ impl Connection {
             questions: TaskTracker::new(),
             closed: CancellationToken::new(),
             junk: Junk::default(),
+            tail: Tail::default(),
         })
     }
 

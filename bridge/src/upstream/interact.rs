@@ -83,6 +83,13 @@ pub enum Event {
         /// Parameters as sent.
         params: Value,
     },
+    /// `notifications/elicitation/complete`: what the user was sent to a page for is done.
+    ElicitationDone {
+        /// Who reports.
+        server: ServerName,
+        /// The `elicitationId` of the question.
+        id: String,
+    },
 }
 
 /// A client that cannot be asked and is told nothing.

@@ -24,7 +24,6 @@ use super::connection::{Connection, Failure, OnChange, Outbox};
 use super::group::Group;
 use super::message::Outgoing;
 use super::redact::Redactor;
-use super::tail::Tail;
 use super::watchdog::Watchdog;
 use crate::catalog::ServerName;
 
@@ -56,7 +55,6 @@ pub(super) struct Program {
 #[derive(Clone)]
 pub(super) struct Process {
     pub(super) connection: Arc<Connection>,
-    tail: Arc<Tail>,
     redactor: Redactor,
     stop: CancellationToken,
     ended: CancellationToken,
@@ -94,7 +92,6 @@ impl Process {
         let (sender, queue) = mpsc::channel(QUEUE);
         let stop = CancellationToken::new();
         let ended = CancellationToken::new();
-        let tail = Arc::new(Tail::default());
         let connection = Connection::new(program.server.clone(), Box::new(Pipe(sender)), on_change);
         let writer = tokio::spawn(write(input, queue, stop.clone()));
         let reader = tokio::spawn({
@@ -106,16 +103,14 @@ impl Process {
             reader.read(output)
         });
         let drain = tokio::spawn({
-            let (tail, redactor, server) = (
-                Arc::clone(&tail),
-                program.redactor.clone(),
-                program.server.clone(),
-            );
-            async move { tail.drain(&server.0, &redactor, errors).await }
+            let (connection, redactor) = (Arc::clone(&connection), program.redactor.clone());
+            async move {
+                let server = connection.server();
+                connection.tail.drain(&server.0, &redactor, errors).await;
+            }
         });
         let process = Self {
             connection,
-            tail,
             redactor: program.redactor,
             stop,
             ended,
@@ -138,9 +133,11 @@ impl Process {
         self.ended.cancelled().await;
     }
 
-    /// What it last wrote to stderr, without secrets.
+    /// What it last wrote to stderr, or logged, without secrets.
     pub(super) fn last_words(&self) -> String {
-        self.redactor.text(&self.tail.text()).into_owned()
+        self.redactor
+            .text(&self.connection.tail.text())
+            .into_owned()
     }
 
     /// Ends it when dropped, unless disarmed.

@@ -1,4 +1,5 @@
-//! The end of what a server wrote to its standard error: always read, never more than a few KiB kept.
+//! The end of what a server wrote to its standard error, and of its log messages: always read, never more than a few KiB
+//! kept.
 //!
 //! A server whose stderr is not read blocks as soon as the pipe is full; its last words are what an error should quote.
 
@@ -41,6 +42,12 @@ impl Tail {
             lines.push(&buffer[..count], &mut |line| log(line));
         }
         lines.rest().into_iter().for_each(log);
+    }
+
+    /// A line that the server said in another way.
+    pub(super) fn note(&self, line: &str) {
+        self.push(line.trim_end().as_bytes());
+        self.push(b"\n");
     }
 
     fn push(&self, bytes: &[u8]) {

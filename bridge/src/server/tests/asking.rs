@@ -250,3 +250,19 @@ async fn what_servers_report_is_progress_of_the_call() {
         (Some(4.0), &step(1), &step(3))
     );
 }
+
+#[tokio::test]
+async fn a_client_was_not_told_that_what_it_showed_is_done() {
+    let mut raw = Raw::opened_with(json!({"elicitation": {"url": {}}})).await;
+    raw.begin("page").await;
+    let asked = raw.respond(json!({"result": {"action": "accept"}})).await;
+    assert_eq!(asked["params"]["elicitationId"], "e1");
+    let mut got = [raw.answer().await, raw.answer().await];
+    got.sort_by_key(|message| message["id"].is_null());
+    assert_eq!(got[0]["id"], 5);
+    assert_eq!(got[1]["method"], "notifications/elicitation/complete");
+    assert_eq!(got[1]["params"], json!({"elicitationId": "e1"}));
+    // Once, and not for what another call showed.
+    raw.begin("x").await;
+    assert_eq!(raw.printed().await, "ran x\n");
+}

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::json;
 
 use super::asking;
 use crate::server::{Refused, Runner};
 use crate::session::{FileError, OutFile, Progress, Run, RunOutcome, RunRequest, Status};
-use crate::upstream::Reply;
+use crate::upstream::{Event, Reply};
 
 /// Answers by what the code says, without Python.
 #[derive(Default)]
@@ -71,6 +72,17 @@ async fn act(
                 }
             }
             run.write(format!("{reply:?}\n").as_bytes());
+        }
+        "page" => {
+            let mut question = asking::question(request.cancel.child_token());
+            question.params = json!({"mode": "url", "message": "Log in", "url": "https://example.com/x", "elicitationId": "e1"});
+            request.client.0.ask(question).await;
+            for id in ["of another", "e1", "e1"] {
+                request.client.0.tell(Event::ElicitationDone {
+                    server: "github".into(),
+                    id: id.to_owned(),
+                });
+            }
         }
         "ticks" => {
             for number in 0..10 {

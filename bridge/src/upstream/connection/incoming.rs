@@ -12,6 +12,8 @@ use super::{Company, Connection, Failure, SignOfLife};
 use crate::upstream::interact::{Event, Question, QuestionKind, Reply};
 use crate::upstream::message::{Answer, Incoming, Outgoing, RpcError, code, start_of};
 
+/// Characters kept of a log message.
+const LOG_CHARACTERS: usize = 1_000;
 /// Questions of one server at once.
 const MOST_QUESTIONS: usize = 32;
 
@@ -90,7 +92,19 @@ impl Connection {
                     });
                 }
             }
+            "notifications/elicitation/complete" => {
+                let id = params.get("elicitationId").and_then(Value::as_str);
+                if let (Some(id), Some((_, company, ..))) = (id, self.company(None)) {
+                    company.interact.tell(Event::ElicitationDone {
+                        server: self.server.clone(),
+                        id: id.to_owned(),
+                    });
+                }
+            }
             "notifications/message" => {
+                if let Some(line) = log_line(&params) {
+                    self.tail.note(&line);
+                }
                 if let Some((_, company, ..)) = self.company(None) {
                     company.interact.tell(Event::Log {
                         server: self.server.clone(),
@@ -188,6 +202,23 @@ impl Connection {
             tracing::warn!(server.name = %self.server, "server does not read the answers to its requests");
         }
     }
+}
+
+/// A log message as a line like those on stderr; none where it is only for who debugs the server.
+fn log_line(params: &Value) -> Option<String> {
+    let text = |name: &str| params.get(name).and_then(Value::as_str);
+    let level = text("level").unwrap_or("info");
+    if level == "debug" {
+        return None;
+    }
+    let data = match params.get("data")? {
+        Value::String(data) => data.clone(),
+        data => data.to_string(),
+    };
+    let source =
+        text("logger").map_or_else(String::new, |logger| format!("{}: ", start_of(logger)));
+    let data: String = data.chars().take(LOG_CHARACTERS).collect();
+    Some(format!("[{}] {source}{data}", start_of(level)))
 }
 
 fn token_id(token: &Value) -> Option<u64> {
