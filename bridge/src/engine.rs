@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use tokio::io::AsyncWrite;
+use tokio_util::sync::CancellationToken;
 
 use crate::settings::{EngineKind, Limit, Limits};
 
@@ -176,8 +177,10 @@ pub trait Engine: Send + Sync + 'static {
     async fn attach(&self, id: &ContainerId) -> Result<Attached, Error>;
     /// Starts it.
     async fn start(&self, id: &ContainerId) -> Result<(), Error>;
-    /// Waits for its end; to be called before [`Engine::start`], as a container goes when it ends.
-    async fn wait(&self, id: &ContainerId) -> Result<Exit, Error>;
+    /// Waits for its end; to be called before [`Engine::start`], as a container goes when it ends. `output_ended` is to
+    /// be cancelled when its output has ended: then an end that had been missed is looked for, which costs podman too
+    /// much while a guest lives. Never comes for a container that is removed before its start.
+    async fn wait(&self, id: &ContainerId, output_ended: CancellationToken) -> Result<Exit, Error>;
     /// SIGKILL, then removal. A container that is gone already is no error.
     async fn remove(&self, id: &ContainerId) -> Result<(), Error>;
     /// How many containers run, whoever's.

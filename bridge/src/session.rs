@@ -63,7 +63,7 @@ pub trait Guest: Send {
     fn attach(&mut self) -> Option<Attached>;
     /// Checks what the guest said of itself in its `ready` frame against what was asked for.
     fn check(&self, report: &crate::guest::GuestReport) -> Result<(), LaunchError>;
-    /// How it ended; waits until then. An error says that nobody can tell, because the engine went away.
+    /// How it ended; waits until then, and is to be asked once its output has ended. An error says that nobody can tell, because the engine went away.
     async fn exit(&mut self) -> Result<Exit, crate::engine::Error>;
     /// Kills and removes it; returns once it is dead. Never called twice; must not be cut short by dropping the future.
     async fn kill(&mut self);

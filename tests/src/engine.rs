@@ -1,23 +1,21 @@
 //! The container engines that tests run on: shared ones, started by `engines/with.sh`, and private ones for tests that break them.
 
 use std::env;
-use std::fmt::Write as _;
 use std::future::Future;
-use std::io::{Read, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use bollard::Docker;
 use bollard::query_parameters::{ImportImageOptions, RemoveImageOptions};
 use futures_util::StreamExt;
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::home::User;
 use crate::process;
-use crate::wait::{limit, until};
+
+mod containers;
 
 /// The user as whom `engines/podman-rootless.sh` runs when root starts it.
 const ROOTLESS_USER: &str = "mcb-test";
@@ -213,17 +211,35 @@ impl EngineUnderTest {
     /// # Panics
     /// Where its folder is not known.
     pub fn kill_service(&self) {
+        for pid in self.service() {
+            process::signal(pid, 9);
+        }
+    }
+
+    /// The processor time that the processes have used that serve its API.
+    ///
+    /// # Panics
+    /// Where its folder is not known.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        let service = self.service().into_iter();
+        service.filter_map(process::processor_time).sum()
+    }
+
+    /// The processes that serve its API: rootless podman serves in a child of the process that was started.
+    fn service(&self) -> Vec<u32> {
         let folder = self
             .folder
             .as_ref()
             .expect("the engine was started by a script");
         let folder = folder.display().to_string();
-        // Rootless podman serves in a child of the process that was started.
-        for (pid, command) in process::with_command(&folder) {
-            if command.contains("system service") || command.starts_with("dockerd") {
-                process::signal(pid, 9);
-            }
-        }
+        process::with_command(&folder)
+            .into_iter()
+            .filter(|(_, command)| {
+                command.contains("system service") || command.starts_with("dockerd")
+            })
+            .map(|(pid, _)| pid)
+            .collect()
     }
 
     /// Loads the image under test unless it is there. Several tests may do so at once; a load is idempotent.
@@ -278,58 +294,6 @@ impl EngineUnderTest {
             };
             let _ = self.block(self.client.remove_image(id, Some(options), None));
         }
-    }
-
-    /// IDs of the containers, in any state, that carry a label. Asked by hand: podman has states that bollard's types do not know.
-    ///
-    /// # Panics
-    /// When the engine gives no list.
-    #[must_use]
-    pub fn containers(&self, label: &str) -> Vec<String> {
-        let mut filters = String::new();
-        for byte in format!("{{\"label\":[\"{label}\"]}}").bytes() {
-            let _ = write!(filters, "%{byte:02X}");
-        }
-        let path = self
-            .address
-            .strip_prefix("unix://")
-            .expect("the suite's engines listen on unix sockets");
-        let ask = || -> std::io::Result<Value> {
-            let mut connection = UnixStream::connect(path)?;
-            connection.set_read_timeout(Some(limit(20)))?;
-            // HTTP/1.0: the answer is neither chunked nor kept open.
-            connection.write_all(format!("GET /v1.40/containers/json?all=true&filters={filters} HTTP/1.0\r\nHost: engine\r\n\r\n").as_bytes())?;
-            let mut answer = Vec::new();
-            connection.read_to_end(&mut answer)?;
-            let body = answer
-                .windows(4)
-                .position(|window| window == b"\r\n\r\n")
-                .map_or(0, |end| end + 4);
-            Ok(serde_json::from_slice(&answer[body..])?)
-        };
-        // Podman fails the whole list when a container goes while it is made.
-        let list = until(limit(10), "the engine to list containers", || {
-            match ask().expect("the engine answers") {
-                Value::Array(list) => Some(list),
-                _ => None,
-            }
-        });
-        list.iter()
-            .filter_map(|container| container["Id"].as_str().map(str::to_owned))
-            .collect()
-    }
-
-    /// Containers that a bridge with this process ID owns.
-    #[must_use]
-    pub fn containers_of(&self, bridge: u32) -> Vec<String> {
-        self.containers(&format!("io.mcp-code-bridge.owner-pid={bridge}"))
-    }
-
-    /// Asserts that a bridge that has ended leaves no container within 5 s.
-    pub fn assert_nothing_left_of(&self, bridge: u32) {
-        until(limit(5), "the bridge's containers to be gone", || {
-            self.containers_of(bridge).is_empty().then_some(())
-        });
     }
 }
 

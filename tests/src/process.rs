@@ -1,6 +1,7 @@
 //! What the kernel says of processes, from `/proc`.
 
 use std::fs;
+use std::time::Duration;
 
 /// Whether a process exists and is no zombie.
 #[must_use]
@@ -11,6 +12,17 @@ pub fn alive(pid: u32) -> bool {
 fn state(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// The processor time that a process has used, to a hundredth of a second.
+#[must_use]
+pub fn processor_time(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let behind_name = stat.rsplit_once(") ")?.1;
+    let mut fields = behind_name.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(Duration::from_millis((user + system) * 10))
 }
 
 /// The most memory that a process has had resident, in bytes.

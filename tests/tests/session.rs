@@ -1,7 +1,9 @@
 //! What becomes of variables: kept, interrupted, lost, never mixed.
 
+use std::time::{Duration, Instant};
+
 use integration_tests::bridge::Builder;
-use integration_tests::{Bridge, EngineUnderTest, each_engine, limit};
+use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, limit, until};
 use serde_json::json;
 
 fn keeps_variables_over_calls(engine: &EngineUnderTest) {
@@ -212,6 +214,38 @@ fn more_sessions_than_allowed_are_refused(engine: &EngineUnderTest) {
     let _ = bridge.call(&json!({"code": "x = 1", "session": "three"}));
     let owned = engine.containers_of(bridge.pid());
     assert!(owned.len() <= 2, "two sessions, not {}", owned.len());
+}
+
+/// Podman that waits for a container by asking itself keeps a processor busy for as long as the container lives.
+fn an_idle_session_does_not_keep_podman_busy(kind: Kind) {
+    let Some(engine) = EngineUnderTest::private(kind) else {
+        return;
+    };
+    engine.ensure_image();
+    let mut bridge = Bridge::on(&engine);
+    bridge.run("x = 1").succeeded();
+    // The spare guest is made after the first call.
+    until(limit(20), "the engine to rest beside idle guests", || {
+        let (before, since) = (engine.processor_time(), Instant::now());
+        while since.elapsed() < Duration::from_secs(1) {
+            std::thread::park_timeout(Duration::from_secs(1));
+        }
+        let used = engine.processor_time().saturating_sub(before);
+        (used < since.elapsed() / 20).then_some(())
+    });
+    assert_eq!(engine.containers_of(bridge.pid()).len(), 2);
+    assert_eq!(bridge.run("print(x)").succeeded(), "1\n");
+    bridge.finish();
+}
+
+#[test]
+fn heavy_idle_beside_podman_rootful() {
+    an_idle_session_does_not_keep_podman_busy(Kind::PodmanRootful);
+}
+
+#[test]
+fn heavy_idle_beside_podman_rootless() {
+    an_idle_session_does_not_keep_podman_busy(Kind::PodmanRootless);
 }
 
 each_engine!(

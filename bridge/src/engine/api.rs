@@ -15,6 +15,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::connect::{Connection, deepest};
 use super::hardening::{Ceiling, Dialect, create_body};
@@ -308,8 +309,8 @@ impl Engine for ApiEngine {
         self.within(ACT, "start the guest", start).await
     }
 
-    async fn wait(&self, id: &ContainerId) -> Result<Exit, Error> {
-        self.wait_for_end(id).await
+    async fn wait(&self, id: &ContainerId, output_ended: CancellationToken) -> Result<Exit, Error> {
+        self.wait_for_end(id, output_ended).await
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {

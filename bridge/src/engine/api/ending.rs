@@ -8,21 +8,22 @@ use bollard::query_parameters::{RemoveContainerOptionsBuilder, WaitContainerOpti
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::super::{ContainerId, Error, Exit, Owner};
 use super::list::Listed;
 use super::{ACT, ApiEngine};
 use crate::settings::EngineKind;
 
-/// How often a removal that is refused is asked for again.
-const REMOVE_TRIES: u32 = 30;
-/// How long to wait in between.
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// How often a removal that is refused is asked for again: for 3 s and a half.
+const REMOVE_TRIES: u32 = 20;
+/// How long to wait in between: first and longest, twice as long each time.
+const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
 /// Removals at once.
 const AT_ONCE: usize = 8;
 
-/// How long after the news of a removal the guest's status may come.
-const LATE: Duration = Duration::from_millis(200);
+/// How long after the news of a removal the guest's status may come: podman looks for it four times a second.
+const LATE: Duration = Duration::from_secs(1);
 /// What is said of an end whose status nobody knows.
 const UNKNOWN: Exit = Exit {
     code: -1,
@@ -30,17 +31,28 @@ const UNKNOWN: Exit = Exit {
 };
 
 impl ApiEngine {
-    /// Waits for the end of a container, also of one that has ended and is gone by now.
-    pub(super) async fn wait_for_end(&self, id: &ContainerId) -> Result<Exit, Error> {
+    /// Waits for the end of a container, also of one that has ended and is gone by now if `output_ended` is cancelled.
+    pub(super) async fn wait_for_end(
+        &self,
+        id: &ContainerId,
+        output_ended: CancellationToken,
+    ) -> Result<Exit, Error> {
         // `next-exit` never comes for a guest that had ended before it was asked. `removed` always comes; but podman then
         // says 0 of every status, and docker comes later with it.
+        let told = self.identity.kind == EngineKind::Docker;
         let exit = pin!(self.wait_until(id, "next-exit"));
-        let removed = pin!(self.wait_until(id, "removed"));
+        let removed = pin!(async {
+            // Docker is told of a removal; podman looks for it until it is there: four times a second, and before 4.6
+            // without a pause, which keeps a processor busy.
+            if !told {
+                output_ended.cancelled().await;
+            }
+            self.wait_until(id, "removed").await
+        });
         match select(exit, removed).await {
             Either::Left((exit, _)) => exit,
             Either::Right((Ok(removed), exit)) => {
-                let known = self.identity.kind == EngineKind::Docker;
-                let otherwise = if known { removed } else { UNKNOWN };
+                let otherwise = if told { removed } else { UNKNOWN };
                 timeout(LATE, exit).await.unwrap_or(Ok(otherwise))
             }
             Either::Right((Err(error), _)) => Err(error),
@@ -88,6 +100,7 @@ impl ApiEngine {
             .force(true)
             .v(true)
             .build();
+        let (mut pause, longest) = RETRY_PAUSE;
         let mut tries = 0;
         loop {
             let remove = self.client.remove_container(id, Some(options.clone()));
@@ -101,7 +114,8 @@ impl ApiEngine {
                 Err(Error::Refused { .. }) if tries < REMOVE_TRIES => tries += 1,
                 result => return result,
             }
-            tokio::time::sleep(RETRY_PAUSE).await;
+            tokio::time::sleep(pause).await;
+            pause = longest.min(pause * 2);
         }
     }
 

@@ -26,7 +26,8 @@ struct Scripted {
 }
 
 impl Scripted {
-    /// `script` is given the method and the path from `containers/` on, without its query.
+    /// `script` is given the method and the path from `containers/` on, without its query, but with the condition of a wait.
+    /// A status of 0 is no answer.
     async fn new(script: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("engine.sock");
@@ -70,13 +71,19 @@ async fn answer(
     let mut words = head.split_whitespace();
     let method = words.next().unwrap_or_default();
     let path = words.next().unwrap_or_default();
-    let path = path.split('?').next().unwrap_or_default();
+    let path = match path.split_once('?') {
+        Some((path, _)) if !path.ends_with("/wait") => path,
+        _ => path,
+    };
     let path = path.find("containers/").map_or(path, |at| &path[at..]);
     noted
         .lock()
         .expect("no panic")
         .push(format!("{method} {path}"));
     let (status, body) = script(method, path);
+    if status == 0 {
+        return std::future::pending().await;
+    }
     let body = if status == 204 {
         String::new()
     } else {
@@ -115,7 +122,9 @@ async fn containers_in_strange_states_stop_nobody() {
         (_, "containers/json") => (200, list.clone()),
         // On its way out, it is said, and never gets there.
         ("DELETE", "containers/stuck") => (409, json!({"message": "in progress"})),
-        ("POST", "containers/stuck/wait") => (500, json!({"message": "cannot wait"})),
+        ("POST", "containers/stuck/wait?condition=removed") => {
+            (500, json!({"message": "cannot wait"}))
+        }
         ("DELETE", _) => (204, Value::Null),
         _ => (200, json!("OK")),
     };
@@ -174,4 +183,34 @@ async fn a_container_is_described_in_whatever_state() {
     assert_eq!(created.image_id, "sha256:0123");
     let error = inspect("broken").await.expect_err("nonsense");
     assert!(matches!(error, Error::Nonsense { .. }), "{error}");
+}
+
+/// Before 4.6, podman looks for a removal without a pause: it is not asked while a guest lives.
+#[tokio::test]
+async fn podman_is_asked_for_a_removal_only_after_the_end() {
+    let scripted = Scripted::new(|_, path| match path {
+        "containers/missed/wait?condition=next-exit" => (0, Value::Null),
+        "containers/missed/wait?condition=removed" => (404, json!({"message": "gone"})),
+        _ => (200, json!({"StatusCode": 137})),
+    })
+    .await;
+    let wait = |id: &str| {
+        let (id, ended) = (ContainerId(id.to_owned()), CancellationToken::new());
+        let (engine, token) = (&scripted.engine, ended.clone());
+        (ended, async move { engine.wait(&id, token).await })
+    };
+    let (_ended, seen) = wait("seen");
+    let code = |end: Result<Exit, Error>| end.map(|exit| exit.code).expect("an end");
+    assert_eq!(code(seen.await), 137);
+    assert_eq!(scripted.asked("condition=removed"), 0);
+
+    let (ended, missed) = wait("missed");
+    let mut missed = std::pin::pin!(missed);
+    while scripted.asked("missed/wait?condition=next-exit") == 0 {
+        assert!(futures_util::poll!(&mut missed).is_pending());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(scripted.asked("condition=removed"), 0);
+    ended.cancel();
+    assert_eq!(code(missed.await), -1, "nobody can tell");
 }

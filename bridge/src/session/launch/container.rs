@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared as SharedFuture};
-use tokio_util::task::TaskTracker;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::super::{Guest, LaunchError};
 use super::{Shared, refusal};
@@ -19,8 +20,9 @@ pub(super) struct ContainerGuest {
     engine: Arc<dyn Engine>,
     id: ContainerId,
     attached: Option<Attached>,
-    /// Waited for from before the start, so that the end cannot be missed.
+    /// Waited for from before the start, so that the end cannot be missed, and as long as the guest is here.
     exit: SharedFuture<BoxFuture<'static, Result<Exit, Error>>>,
+    output_ended: CancellationToken,
     limits: Limits,
     allow_unenforced: BTreeSet<Limit>,
     tasks: TaskTracker,
@@ -36,8 +38,11 @@ impl ContainerGuest {
         in_use: InUse,
     ) -> Self {
         let (waiting, awaited) = (engine.clone(), id.clone());
-        // Not among the tracked tasks: it ends with the container, which only its removal is sure to bring about.
-        let task = tokio::spawn(async move { waiting.wait(&awaited).await });
+        let output_ended = CancellationToken::new();
+        let ended = output_ended.clone();
+        let task = tokio::spawn(async move { waiting.wait(&awaited, ended).await });
+        // Not among the tracked tasks, which are awaited at the end: it may have nothing to wait for, and then never ends.
+        let task = AbortOnDropHandle::new(task);
         let unknown = Exit {
             code: -1,
             out_of_memory: false,
@@ -53,6 +58,7 @@ impl ContainerGuest {
             id,
             attached: None,
             exit: exit.boxed().shared(),
+            output_ended,
             limits: shared.limits,
             allow_unenforced: shared.allow_unenforced.clone(),
             tasks: shared.tasks.clone(),
@@ -117,6 +123,7 @@ impl Guest for ContainerGuest {
     }
 
     async fn exit(&mut self) -> Result<Exit, Error> {
+        self.output_ended.cancel();
         self.exit.clone().await
     }
 
