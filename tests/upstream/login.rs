@@ -119,10 +119,20 @@ async fn register(State(site): State<Arc<Site>>, Json(request): Json<Value>) -> 
 
 async fn authorize(Query(query): Query<HashMap<String, String>>) -> Response {
     assert_eq!(query["code_challenge_method"], "S256");
-    let to = format!(
-        "{}?code=code-1&state={}",
-        query["redirect_uri"], query["state"]
-    );
+    let back = &query["redirect_uri"];
+    // What another page sends the browser to is none of this login's.
+    let forged = format!("{back}?error=forged&state=guessed");
+    let host = forged.strip_prefix("http://").unwrap();
+    let (host, path) = host.split_once('/').unwrap();
+    assert!(fetch(host, path).await.starts_with("HTTP/1.1 404"));
+    let to = if query["resource"].ends_with("/refused") {
+        format!(
+            "{back}?error=access_denied&error_description=the+user+said+no&state={}",
+            query["state"]
+        )
+    } else {
+        format!("{back}?code=code-1&state={}", query["state"])
+    };
     (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
 }
 
@@ -153,6 +163,15 @@ async fn token(
     Json(token).into_response()
 }
 
+async fn fetch(host: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
 /// The user's browser: goes where it is sent.
 async fn browse(mut url: String) {
     loop {
@@ -161,19 +180,15 @@ async fn browse(mut url: String) {
             .unwrap()
             .split_once('/')
             .unwrap();
-        let mut stream = TcpStream::connect(host).await.unwrap();
-        let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.unwrap();
+        let response = fetch(host, path).await;
         let location = response
             .lines()
             .find_map(|line| line.strip_prefix("location: "));
         let Some(location) = location else {
-            assert!(response.contains("You are logged in"), "{response}");
+            assert!(response.contains("This page can be closed"), "{response}");
             return;
         };
-        url = location.trim().to_owned();
+        location.trim().clone_into(&mut url);
     }
 }
 
@@ -229,4 +244,19 @@ async fn a_login_gives_tokens_that_are_refreshed_and_kept() {
             .to_string()
             .contains("needs a login")
     );
+}
+
+#[tokio::test]
+async fn a_refusal_was_told_as_a_missing_code_and_any_page_could_end_a_login() {
+    let site = Site::start().await;
+    let url = format!("{}/refused", site.base);
+    let folder = tempfile::tempdir().unwrap();
+    let browser = Mutex::new(None);
+    let tokens = Tokens::of(folder.path(), &url);
+    let show = |url: &str| *browser.lock().unwrap() = Some(tokio::spawn(browse(url.to_owned())));
+    let error = tokens.login(&url, show).await.unwrap_err().to_string();
+    assert_eq!(error, "login refused: access_denied (the user said no)");
+    let browser = browser.lock().unwrap().take().unwrap();
+    browser.await.unwrap();
+    assert!(!tokens.exist());
 }

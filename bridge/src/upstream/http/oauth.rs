@@ -37,6 +37,9 @@ pub enum LoginError {
     /// The flow failed.
     #[error("login failed: {0}")]
     Flow(String),
+    /// The authorization server, or the user there, said no.
+    #[error("login refused: {0}")]
+    Refused(String),
     /// The local page could not be served.
     #[error("cannot wait for the browser on 127.0.0.1")]
     Listen(#[from] std::io::Error),
@@ -104,9 +107,19 @@ impl Tokens {
             .with_client_name("mcp-code-bridge")
             .with_initial_scope_selection();
         state.start_authorization(request).await.map_err(flow)?;
-        show(&state.get_authorization_url().await.map_err(flow)?);
-        let arrival = tokio::time::timeout(LOGIN_TIMEOUT, callback(&listener, &redirect));
+        let address = state.get_authorization_url().await.map_err(flow)?;
+        show(&address);
+        let expected = parameter(&address, "state").unwrap_or_default();
+        let arrival =
+            tokio::time::timeout(LOGIN_TIMEOUT, callback(&listener, &redirect, &expected));
         let arrived = arrival.await.map_err(|_| LoginError::TimedOut)??;
+        if let Some(error) = parameter(&arrived, "error") {
+            let why = parameter(&arrived, "error_description").map(|why| format!(" ({why})"));
+            return Err(LoginError::Refused(format!(
+                "{error}{}",
+                why.unwrap_or_default()
+            )));
+        }
         state.handle_callback_url(&arrived).await.map_err(flow)
     }
 
@@ -151,8 +164,20 @@ impl CredentialStore for Tokens {
     }
 }
 
-/// Waits for the browser and gives the whole address that it was sent to.
-async fn callback(listener: &TcpListener, redirect: &str) -> std::io::Result<String> {
+/// A parameter of an address.
+fn parameter(address: &str, name: &str) -> Option<String> {
+    let address = reqwest::Url::parse(address).ok()?;
+    let found = address.query_pairs().find(|(key, _)| key == name);
+    found.map(|(_, value)| value.into_owned())
+}
+
+/// Waits for the browser and gives the whole address that it was sent to. Any page may send a browser here: what does not
+/// belong to this login, by its state, does not end it.
+async fn callback(
+    listener: &TcpListener,
+    redirect: &str,
+    expected: &str,
+) -> std::io::Result<String> {
     let origin = redirect.trim_end_matches("/callback");
     loop {
         let (stream, _) = listener.accept().await?;
@@ -167,8 +192,15 @@ async fn callback(listener: &TcpListener, redirect: &str) -> std::io::Result<Str
                 .unwrap_or_default(),
             _ => continue,
         };
-        let arrived = target.starts_with("/callback?");
-        let (status, page) = if arrived {
+        let address = format!("{origin}{target}");
+        let arrived = target.starts_with("/callback?")
+            && parameter(&address, "state").is_some_and(|state| state == expected);
+        let (status, page) = if arrived && parameter(&address, "error").is_some() {
+            (
+                "200 OK",
+                "The login was refused. This page can be closed.\n",
+            )
+        } else if arrived {
             ("200 OK", "You are logged in. This page can be closed.\n")
         } else {
             ("404 Not Found", "There is nothing here.\n")
@@ -181,7 +213,7 @@ async fn callback(listener: &TcpListener, redirect: &str) -> std::io::Result<Str
         let _ = stream.write_all(response.as_bytes()).await;
         let _ = stream.shutdown().await;
         if arrived {
-            return Ok(format!("{origin}{target}"));
+            return Ok(address);
         }
     }
 }
