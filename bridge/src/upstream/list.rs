@@ -189,7 +189,9 @@ fn read_page<'p>(
         serde_json::from_str(page.get()).map_err(|_| malformed())?;
     let entries = fields
         .get(key)
-        .and_then(|list| serde_json::from_str(list.get()).ok())
+        // An empty list is null in some languages.
+        .and_then(|list| serde_json::from_str::<Option<Vec<_>>>(list.get()).ok())
+        .map(Option::unwrap_or_default)
         .ok_or_else(malformed)?;
     let cursor = fields
         .get("nextCursor")
@@ -226,6 +228,16 @@ fn read_entry(entry: &RawValue) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_null_in_place_of_an_empty_list_was_a_failure() {
+        let page = |text: &str| Payload::new(RawValue::from_string(text.to_owned()).unwrap());
+        let null = page(r#"{"tools":null,"nextCursor":null}"#);
+        let (entries, next) = read_page("tools/list", "tools", &null).unwrap();
+        assert!(entries.is_empty() && next.is_null());
+        assert!(read_page("tools/list", "tools", &page(r#"{"tools":{}}"#)).is_err());
+        assert!(read_page("tools/list", "tools", &page("{}")).is_err());
+    }
 
     #[test]
     fn one_tool_that_is_nested_too_deeply_cost_them_all() {
