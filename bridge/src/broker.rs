@@ -15,12 +15,12 @@ mod state;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use secrecy::ExposeSecret;
 use tokio::sync::Semaphore;
 
 pub use calls::{Summary, Tally};
 use load::Failure;
 pub use load::{Loaded, ServerCard};
+pub use redacting::Secrets;
 pub use refusal::{Kind, Refusal};
 pub use run::{Response, Run, RunContext};
 
@@ -67,8 +67,8 @@ pub struct Broker {
     limits: Limits,
     /// Tools as their servers listed them, and as the book names them.
     named: Mutex<HashMap<ServerName, Named>>,
-    /// Of the catalog it was made for.
-    redactor: Mutex<Option<(Arc<Catalog>, Redactor)>>,
+    /// Of the catalog that was asked for last.
+    secrets: Mutex<Option<Arc<Secrets>>>,
 }
 
 impl Broker {
@@ -87,7 +87,7 @@ impl Broker {
             store,
             limits,
             named: Mutex::default(),
-            redactor: Mutex::default(),
+            secrets: Mutex::default(),
         })
     }
 
@@ -118,23 +118,26 @@ impl Broker {
         }
     }
 
-    /// What hides the secrets of the definitions as they are now.
-    pub async fn secrets(&self) -> Redactor {
-        let catalog = self.catalog().await;
-        self.redactor(&catalog)
+    /// The secrets of the definitions as their files are now. Blocks for as long as files take to read.
+    pub fn secrets(&self) -> Arc<Secrets> {
+        self.secrets_of(&self.watcher.current())
+    }
+
+    fn secrets_of(&self, catalog: &Arc<Catalog>) -> Arc<Secrets> {
+        let mut known = lock(&self.secrets);
+        match &*known {
+            Some(secrets) if secrets.are_of(catalog) => Arc::clone(secrets),
+            _ => {
+                let secrets = Arc::new(Secrets::of(Arc::clone(catalog)));
+                *known = Some(Arc::clone(&secrets));
+                secrets
+            }
+        }
     }
 
     /// Hides every secret of every definition.
-    fn redactor(&self, catalog: &Arc<Catalog>) -> Redactor {
-        let mut known = lock(&self.redactor);
-        match &*known {
-            Some((of, redactor)) if Arc::ptr_eq(of, catalog) => redactor.clone(),
-            _ => {
-                let redactor = Redactor::new(catalog.secrets().map(ExposeSecret::expose_secret));
-                *known = Some((Arc::clone(catalog), redactor.clone()));
-                redactor
-            }
-        }
+    async fn redactor(&self, catalog: &Arc<Catalog>) -> Redactor {
+        self.secrets_of(catalog).ready().await
     }
 }
 

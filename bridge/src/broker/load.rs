@@ -128,7 +128,6 @@ impl Scope {
         let starts = new.into_iter().map(|definition| async move {
             (definition, self.broker.tools(definition, context).await)
         });
-        let redactor = self.broker.redactor(&catalog);
         for (definition, tools) in join_all(starts).await {
             match tools {
                 Ok(tools) => {
@@ -136,6 +135,7 @@ impl Scope {
                     self.install(definition, tools, &mut loaded);
                 }
                 Err(mut refusal) => {
+                    let redactor = self.broker.redactor(&catalog).await;
                     refusal.message = redactor.text(&refusal.message).into_owned();
                     let was_starting = matches!(self.status(definition), Status::Starting(_));
                     self.note_failure(definition, was_starting, refusal.clone());

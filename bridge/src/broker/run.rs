@@ -232,7 +232,7 @@ impl Inner {
             Some(catalog) => catalog,
             None => self.scope.broker.catalog().await,
         };
-        let redactor = self.scope.broker.redactor(&catalog);
+        let redactor = self.scope.broker.redactor(&catalog).await;
         let context = CallContext {
             deadline: self.context.deadline,
             cancel,

@@ -3,7 +3,7 @@
 //! What gets past this is caught by `depth`.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{command, read};
 
@@ -26,8 +26,8 @@ pub(super) struct Identity<'a> {
     own: Option<(u64, u64)>,
     search_path: &'a str,
     base: &'a Path,
-    /// What is known of files looked at, since many definitions share their command.
-    seen: HashMap<PathBuf, bool>,
+    /// What is known of programs looked at, since many definitions share their command.
+    seen: HashMap<String, bool>,
 }
 
 impl<'a> Identity<'a> {
@@ -105,18 +105,16 @@ impl<'a> Identity<'a> {
 
     /// Whether the program found under this name is the running one, or a script that names it.
     fn is_bridge(&mut self, program: &str) -> bool {
-        let Some(path) = command::find(program, self.base, self.search_path) else {
-            return false;
-        };
-        let path = path.canonicalize().unwrap_or(path);
-        if let Some(known) = self.seen.get(&path) {
+        if let Some(known) = self.seen.get(program) {
             return *known;
         }
-        let own = self.own.is_some()
-            && read::Fingerprint::take(&path).map(read::Fingerprint::identity) == self.own;
-        let result =
-            own || NAMES.contains(&file_name(&path.to_string_lossy())) || is_wrapper(&path);
-        self.seen.insert(path, result);
+        let result = command::find(program, self.base, self.search_path).is_some_and(|path| {
+            let path = path.canonicalize().unwrap_or(path);
+            let own = self.own.is_some()
+                && read::Fingerprint::take(&path).map(read::Fingerprint::identity) == self.own;
+            own || NAMES.contains(&file_name(&path.to_string_lossy())) || is_wrapper(&path)
+        });
+        self.seen.insert(program.to_owned(), result);
         result
     }
 }

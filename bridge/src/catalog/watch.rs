@@ -1,4 +1,5 @@
-//! The catalog as it is now: looked at again whenever somebody asks, read again only when a file changed.
+//! The catalog as it is now: read when somebody first asks, looked at again whenever somebody asks, read again only when a
+//! file changed.
 //!
 //! A look costs one `stat` for each of some forty paths; nothing runs in between.
 
@@ -10,15 +11,16 @@ use super::{Catalog, Places};
 #[derive(Debug)]
 pub struct Watcher {
     places: Arc<Places>,
-    current: Mutex<Arc<Catalog>>,
+    current: Mutex<Option<Arc<Catalog>>>,
 }
 
 impl Watcher {
-    /// Loads the catalog for the first time.
+    /// Reads nothing yet: a client that has just started the bridge waits, and may never ask for a server.
     pub fn new(places: Places) -> Self {
-        let places = Arc::new(places);
-        let current = Mutex::new(Arc::new(Catalog::load(Arc::clone(&places))));
-        Self { places, current }
+        Self {
+            places: Arc::new(places),
+            current: Mutex::default(),
+        }
     }
 
     /// The catalog of the files as they are now. Whoever holds an older one keeps it unchanged. Blocks for as long as
@@ -26,9 +28,13 @@ impl Watcher {
     pub fn current(&self) -> Arc<Catalog> {
         // A panic elsewhere cannot leave a half-written catalog: it is replaced as a whole.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.is_stale() {
-            *current = Arc::new(Catalog::load(Arc::clone(&self.places)));
+        match &*current {
+            Some(catalog) if !catalog.is_stale() => Arc::clone(catalog),
+            _ => {
+                let catalog = Arc::new(Catalog::load(Arc::clone(&self.places)));
+                *current = Some(Arc::clone(&catalog));
+                catalog
+            }
         }
-        Arc::clone(&current)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A guest names the files that changed; the host chooses, asks for those, and answers the call when they are on its disk.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -298,11 +299,13 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 impl Broker {
     /// What is new for a guest that knows `seen`. What holds secrets of definitions is left out.
     pub(super) async fn update(self: &Arc<Self>, seen: Seen) -> (Seen, Update) {
-        let redactor = self.secrets().await;
-        let store = Arc::clone(self.store());
+        let broker = Arc::clone(self);
         let updated = blocking(move || {
             let mut seen = seen;
-            let update = store.update(&mut seen, &|text| redactor.finds_in(text));
+            // Where nothing is new, nobody asks for secrets.
+            let secrets = LazyCell::new(|| broker.secrets());
+            let hides = |text: &str| secrets.redactor().finds_in(text);
+            let update = broker.store().update(&mut seen, &hides);
             (seen, update)
         });
         updated.await.unwrap_or_default()

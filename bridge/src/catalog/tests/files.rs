@@ -168,6 +168,8 @@ fn hostile_files_cost_only_themselves() {
 #[test]
 fn an_edit_is_picked_up_and_an_older_snapshot_stays_as_it_was() {
     let world = World::new();
+    // It reads nothing before it is asked.
+    let watcher = Watcher::new(world.places());
     let path = world.write(
         "home/MCPs/a.json",
         r#"{"mcpServers": {"a": {"command": "x", "envFile": "e.env"}}}"#,
@@ -184,7 +186,6 @@ fn an_edit_is_picked_up_and_an_older_snapshot_stays_as_it_was() {
     };
     settle(&path);
     settle(&env_file);
-    let watcher = Watcher::new(world.places());
     let first = watcher.current();
     let folder = std::fs::File::open(world.root().join("home/MCPs")).unwrap();
     folder

@@ -11,7 +11,9 @@ use super::super::{Launch, RunOutcome, RunRequest, Sessions, State, Status};
 use super::local::Local;
 use super::scripted::{Puppet, Stage};
 use super::{SessionSettings, broker_with, call, limits, named, settings, silent};
+use crate::broker::Broker;
 use crate::settings::Limits;
+use crate::store::Seen;
 
 /// Sessions over the state in a folder.
 fn sessions(launch: Arc<dyn Launch>, state: &Path, spare: bool) -> Sessions {
@@ -41,6 +43,41 @@ fn afresh(code: &str) -> RunRequest {
         reset: true,
         ..call(code)
     }
+}
+
+#[tokio::test]
+async fn a_file_with_a_secret_of_a_definition_was_given_to_the_guest() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let told = async |broker: &Arc<Broker>| {
+        let (_, update) = broker.update(Seen::default()).await;
+        let mut paths: Vec<_> = update.files.into_iter().map(|file| file.path).collect();
+        paths.sort();
+        (paths, update.notes)
+    };
+    write("state/user_tools/plain.txt", "nothing");
+    write("state/user_tools/held.txt", "token: supersecret-1");
+    let definition = r#"{"command": "x", "env": {"TOKEN": "supersecret-1"}}"#;
+    let file = write(
+        "servers.json",
+        &format!(r#"{{"mcpServers": {{"a": {definition}}}}}"#),
+    );
+    let broker = broker_with(Some(file), &folder.path().join("state"));
+    let note = "/projects/held.txt is left out: it holds a secret of a server definition";
+    let hidden = (vec!["plain.txt".to_owned()], vec![note.to_owned()]);
+    assert_eq!(told(&broker).await, hidden);
+    // Definitions count as they are when somebody looks.
+    write(
+        "servers.json",
+        r#"{"mcpServers": {"a": {"command": "other"}}}"#,
+    );
+    let all = ["held.txt", "plain.txt"].map(str::to_owned).to_vec();
+    assert_eq!(told(&broker).await, (all, Vec::new()));
 }
 
 const ROOT: &str = "from mcp._guest.projects import ROOT\nimport os\n";
