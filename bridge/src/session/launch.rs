@@ -40,8 +40,8 @@ struct Shared {
     owner: Owner,
     /// Removals and reaping; awaited before the bridge ends.
     tasks: TaskTracker,
-    /// The engine on which leftovers of dead bridges were last swept.
-    swept: Mutex<Option<Arc<dyn Engine>>>,
+    /// The engine on which provision was last made for this bridge's end.
+    guarded: Mutex<Option<Arc<dyn Engine>>>,
 }
 
 impl Launcher {
@@ -68,7 +68,7 @@ impl Launcher {
             runtime: settings.engine.runtime.clone(),
             owner,
             tasks: TaskTracker::new(),
-            swept: Mutex::default(),
+            guarded: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -105,15 +105,23 @@ impl Launch for Launcher {
         loop {
             let found = self.shared.prepare(progress).await;
             let failure = match found {
-                Ok((engine, image)) => {
-                    self.shared.sweep(&engine).await;
+                Ok(Prepared {
+                    engine,
+                    image,
+                    is_first,
+                }) => {
                     let start = self.shared.clone().start(
                         engine.clone(),
                         image,
                         session.map(str::to_owned),
                         in_use,
                     );
-                    match start.await {
+                    let started = start.await;
+                    if is_first {
+                        // Whoever waits for the guest does not wait for an engine that is busy with this.
+                        self.shared.reap(&engine);
+                    }
+                    match started {
                         Ok(guest) => return Ok(Box::new(guest)),
                         Err(failure) => (Some(engine), failure),
                     }
@@ -133,6 +141,14 @@ impl Launch for Launcher {
             return Err(failure.into());
         }
     }
+}
+
+/// Where a guest can be started.
+struct Prepared {
+    engine: Arc<dyn Engine>,
+    image: ImageFacts,
+    /// Nothing was started on this engine before.
+    is_first: bool,
 }
 
 /// Why a launch failed, before it is put into words.
@@ -157,32 +173,48 @@ impl Failure {
 }
 
 impl Shared {
-    /// An engine with a verified image; with the failure comes the engine that it was met on.
+    /// An engine with a verified image, on which provision is made for this bridge's end; with the failure comes the engine
+    /// that it was met on.
     async fn prepare(
         &self,
         progress: &dyn Progress,
-    ) -> Result<(Arc<dyn Engine>, ImageFacts), (Option<Arc<dyn Engine>>, Failure)> {
+    ) -> Result<Prepared, (Option<Arc<dyn Engine>>, Failure)> {
         let tell = |message: &str| progress.report(message, 0, None);
         let engine = self.finder.engine(&tell).await;
         let engine = engine.map_err(|error| (None, Failure::Engine(error)))?;
         let tell = |message: &str, done, total| progress.report(message, done, total);
-        match self.images.ready(engine.as_ref(), &tell).await {
-            Ok(image) => Ok((engine, image)),
-            Err(error) => Err((Some(engine), Failure::Image(error))),
+        // The engine is asked about the image while a process starts here.
+        let image = self.images.ready(engine.as_ref(), &tell);
+        match tokio::join!(image, self.guard(&engine)) {
+            (Ok(image), is_first) => Ok(Prepared {
+                engine,
+                image,
+                is_first,
+            }),
+            (Err(error), _) => {
+                // Nothing starts, and the next try is the first one again.
+                *self.guarded.lock().await = None;
+                Err((Some(engine), Failure::Image(error)))
+            }
         }
     }
 
-    /// Once for each engine: leftovers of dead bridges are swept in the background, and provision is made for this one's.
-    async fn sweep(&self, engine: &Arc<dyn Engine>) {
-        let mut swept = self.swept.lock().await;
-        if swept
+    /// Once for each engine, before the first container: provision is made for this bridge's end. Whether this was the time.
+    async fn guard(&self, engine: &Arc<dyn Engine>) -> bool {
+        let mut guarded = self.guarded.lock().await;
+        if guarded
             .as_ref()
-            .is_some_and(|swept| Arc::ptr_eq(swept, engine))
+            .is_some_and(|guarded| Arc::ptr_eq(guarded, engine))
         {
-            return;
+            return false;
         }
-        *swept = Some(engine.clone());
         self.finder.guard(engine.as_ref()).await;
+        *guarded = Some(engine.clone());
+        true
+    }
+
+    /// Sweeps leftovers of dead bridges in the background.
+    fn reap(&self, engine: &Arc<dyn Engine>) {
         let (engine, owner) = (engine.clone(), self.owner.clone());
         self.tasks.spawn(async move {
             if let Err(error) = engine.reap(&owner).await {
