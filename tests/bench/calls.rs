@@ -1,9 +1,10 @@
 //! Tool calls from code in the guest through the bridge, beside the same calls by the official Python SDK straight to the
 //! same server, in turns; and what servers cost that are defined and not used.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use integration_tests::EngineUnderTest;
 use integration_tests::bridge::{self, Builder};
@@ -11,7 +12,7 @@ use mcp_code_bridge::catalog::{Places, Watcher};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::measure::{Series, bridge_run, median};
+use crate::measure::{Series, answered, bridge_run, median};
 
 /// What both sides print: seconds of each call, of a thousand at once, and of fifty that take 100 ms each.
 #[derive(Deserialize)]
@@ -120,33 +121,44 @@ fn side(told: Vec<Told>) -> Side {
     }
 }
 
-/// Milliseconds to the answer to `initialize`, and to the output of a cold run, with so many servers defined: 300, then 3.
+/// Milliseconds to the answer to `initialize`, or with an engine to the output of a cold run, with so many servers defined:
+/// 300, then 3. Each goes first in every other round, and both are made ready before.
 pub(crate) fn defined(engine: Option<&EngineUnderTest>, rounds: usize) -> [f64; 2] {
     let mut series: [Vec<Duration>; 2] = Default::default();
-    for _ in 0..rounds {
-        for (series, count) in series.iter_mut().zip([300, 3]) {
+    for round in 0..rounds {
+        let mut turns = [(0, 300), (1, 3)].map(|(side, count)| {
             let builder = Builder::new(engine);
             let file = builder.home().write("servers.json", many(count));
-            let builder = builder.variable("MCP_SERVERS_CONFIG", file.display().to_string());
-            series.push(if engine.is_some() {
-                bridge_run(builder).0
-            } else {
-                let begun = Instant::now();
-                builder
-                    .variable("PATH", "/nowhere")
-                    .spawn()
-                    .initialize("2025-11-25");
-                begun.elapsed()
+            settle(&file);
+            (
+                side,
+                builder.variable("MCP_SERVERS_CONFIG", file.display().to_string()),
+            )
+        });
+        turns.rotate_left(round % 2);
+        for (side, builder) in turns {
+            series[side].push(match engine {
+                Some(_) => bridge_run(builder).0,
+                None => answered(builder),
             });
         }
     }
     series.map(median)
 }
 
+/// Makes a file look as old as definitions are when a bridge starts: one written a moment ago is read again each time.
+fn settle(file: &Path) {
+    let file = File::options().write(true).open(file);
+    let hour = Duration::from_secs(3600);
+    file.and_then(|file| file.set_modified(SystemTime::now() - hour))
+        .expect("a file of one's own can be dated back");
+}
+
 /// Milliseconds that each run spends on seeing whether a definition file has changed.
 pub(crate) fn look(rounds: usize) -> f64 {
     let home = integration_tests::Home::new(None);
     let file = home.write("servers.json", many(300));
+    settle(&file);
     let variables = std::env::vars().collect();
     let places = Places {
         extra: Some(file),

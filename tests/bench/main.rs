@@ -78,13 +78,13 @@ fn bridge_part(report: &mut Report, scale: usize) {
         Target::Most(20.0),
     );
 
-    let [many, few] = calls::defined(None, 30 / scale);
+    let [many, few] = calls::defined(None, 300 / scale);
     report.add(
         "initialize, 300 servers defined, 3 beside it",
         "ms",
         many,
         Some(few),
-        Target::Times(1.25),
+        Target::Times(1.05),
     );
 
     report.add(
@@ -158,13 +158,13 @@ fn starts_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
 
 fn servers_part(report: &mut Report, engine: &EngineUnderTest, scale: usize) {
     let name = |what: &str| format!("{}: {what}", engine.kind.name());
-    let [many, few] = calls::defined(Some(engine), 10 / scale + 1);
+    let [many, few] = calls::defined(Some(engine), 40 / scale + 1);
     report.add(
         &name("cold run, 300 servers defined, 3 beside it"),
         "ms",
         many,
         Some(few),
-        Target::Times(1.1),
+        Target::Times(1.05),
     );
     let (through, straight) = calls::sides(engine, 5 / scale + 1, 1000 / scale);
     report.add(
