@@ -75,6 +75,32 @@ def test_a_server_asked_for_later_has_no_proxy(host: Host) -> None:
     assert host.value("mcp_servers['github'] is mcp_github") == "True"
 
 
+PLACEHOLDERS = "len([n for n in vars(__builtins__) if n.startswith('mc' + 'p_')])"
+
+
+def test_hundreds_of_servers_cost_code_that_names_none_of_them(host: Host) -> None:
+    known = [f"server-{number}" for number in range(300)]
+    assert host.value(PLACEHOLDERS, None, known) == "0"
+    assert host.value(f"mcp_servers; {PLACEHOLDERS}", None, known) == "300"
+    # Nothing is made anew where nothing changed.
+    assert host.value("held = mcp_server_7.__repr__.__self__; held is vars(__builtins__)['mcp_server_7']", None, known[:]) == "True"
+    assert host.value(f"held is vars(__builtins__)['mcp_server_7'], {PLACEHOLDERS}", None, known[:9]) == "(False, 9)"
+
+
+def test_servers_that_code_names_in_pieces_are_not_known(host: Host) -> None:
+    name = "'mc' + 'p_jira.x'"
+    told = 'mcp_jira: server "jira" is known but not loaded; call run_python with servers=["jira"]'
+    assert f"NameError: {told}" in host.run(f"exec({name})", None, ["jira"]).traceback
+    assert host.value("runtime.capability_summary() and list(mcp_servers)", None, ["git-hub"]) == "[]"
+    # What was known at a mention is not what is known now.
+    told = told.replace("jira", "slack")
+    assert f"NameError: {told}" in host.run(f"exec({name.replace('jira', 'slack')})", None, ["slack"]).traceback
+    assert 'no server "jira"; known: slack' in host.run("import mcp.servers.jira", None, ["slack"]).traceback
+    why = [{"name": "jira", "message": "no token for jira"}]
+    assert "MCPError: no token for jira" in host.run(f"exec({name})", None, ["slack"], why).traceback
+    assert f"NameError: {told.replace('slack', 'jira')}" in host.run(f"exec({name})", None, ["jira"]).traceback
+
+
 def test_tra_10_stale_tools(host: Host) -> None:
     host.check("f, g = mcp_s.t1, mcp_s.t2", [server("s", tool("t1", {"a": STRING}), tool("t2"))])
     host.check("await f(b=1)\nmcp_s.t3", [server("s", tool("t1", {"b": INTEGER}), tool("t3"))])

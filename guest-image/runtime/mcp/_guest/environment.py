@@ -38,6 +38,8 @@ class _Kept:
 
     arrived = False
     tools = False
+    # Names of servers that could be loaded, as the last frame had them.
+    known: "list[Any]" = []
 
 
 kept = _Kept()

@@ -3,7 +3,7 @@
 from _frozen_importlib import ModuleSpec
 import builtins
 
-from mcp._guest.environment import spaces, table
+from mcp._guest.environment import kept, spaces, table
 from mcp._guest.errors import MCPError, Unnamed
 from mcp._guest.naming import aliases, hint, listed, plain_alias, shown
 from mcp._guest.proxies import ServerModule
@@ -72,9 +72,14 @@ class _State:
     def __init__(self) -> None:
         self.loaded: dict[str, ServerModule] = {}
         self.by_alias: dict[str, ServerModule] = {}
+        # The names that were learned last, and whether there was a reason among them.
+        self.names: list[Any] | None = None
+        self.failed = False
         # Those that are not loaded; with the reason where it was tried.
         self.known: dict[str, str] = {}
         self.known_by_alias: dict[str, str] = {}
+        # What placeholders were made of, and their names.
+        self.shown = self.known_by_alias
         self.placeholders: set[str] = set()
 
 
@@ -96,6 +101,7 @@ def look_up(name: str) -> ServerModule:
 
 def known() -> "list[str]":
     """Names of all servers, loaded or not."""
+    _learn()
     return sorted({*_state.loaded, *_state.known})
 
 
@@ -133,17 +139,21 @@ def absent(name: str, kind: "Callable[[str], BaseException]") -> BaseException:
 
 
 def _full(name: str) -> str:
+    _learn()
     return name if name in _state.known else _state.known_by_alias.get(name, name)
 
 
 def install(namespace: "dict[str, Any]", frame: "dict[str, object]") -> None:
-    """Takes what an `execute` frame says of servers: new and changed ones, those that could be loaded, and those that
-    were to be and did not come up."""
+    """Takes what an `execute` frame says of servers: new and changed ones, and those that did not come up. The names of
+    those that could be loaded are in `kept`."""
+    before = len(_state.loaded)
     for entry in _entries(frame.get("servers")):
         _install_one(namespace, entry)
-    names, failed = frame.get("known"), _entries(frame.get("failed"))
-    if isinstance(names, list) or failed:
-        _learn(names if isinstance(names, list) else list(_state.known), failed)
+    failed = _entries(frame.get("failed"))
+    if failed or len(_state.loaded) > before:
+        _state.names = None
+    _learn(failed)
+    _show()
     namespace["LOADED_MCP_SERVERS"] = tuple(_state.loaded)
 
 
@@ -170,13 +180,25 @@ def _install_one(namespace: "dict[str, Any]", entry: "dict[str, Any]") -> None:
     server.__mcp_update__(entry)
 
 
-def _learn(names: "list[Any]", failed: "list[dict[str, Any]]") -> None:
-    """The servers that are not loaded, and why those are not that were tried."""
-    found = {name: "" for name in names if isinstance(name, str)}
-    found.update((entry["name"], str(entry.get("message") or "it did not come up")) for entry in failed)
-    _state.known = {name: reason for name, reason in found.items() if name not in _state.loaded}
-    made = aliases([*_state.loaded, *_state.known], "server")
-    _state.known_by_alias = {made[name]: name for name in _state.known}
+def _learn(failed: "list[dict[str, Any]] | tuple[()]" = ()) -> None:
+    """Takes up which servers are not loaded, and why those are not that were tried. A signal may cut it off."""
+    names = kept.known
+    if names is _state.names:
+        return
+    if failed or _state.failed or names != _state.names:
+        found = {name: "" for name in names if isinstance(name, str)}
+        found.update((entry["name"], str(entry.get("message") or "it did not come up")) for entry in failed)
+        _state.known = {name: reason for name, reason in found.items() if name not in _state.loaded}
+        made = aliases([*_state.loaded, *_state.known], "server")
+        _state.known_by_alias = {made[name]: name for name in _state.known}
+        _state.failed = bool(failed)
+    _state.names = names
+
+
+def _show() -> None:
+    """Gives code that names them something to be told by."""
+    if _state.shown is _state.known_by_alias:
+        return
     for spoken in _state.placeholders:
         if isinstance(builtins.__dict__.get(spoken), NotLoaded):
             delattr(builtins, spoken)
@@ -186,6 +208,7 @@ def _learn(names: "list[Any]", failed: "list[dict[str, Any]]") -> None:
         if not hasattr(builtins, spoken) and spoken != TABLE:
             setattr(builtins, spoken, NotLoaded(name, spoken))
             _state.placeholders.add(spoken)
+    _state.shown = _state.known_by_alias
 
 
 class Finder:

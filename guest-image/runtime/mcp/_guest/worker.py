@@ -110,12 +110,15 @@ class Worker:
 
     def _begin(self, request: Request) -> None:
         """Takes what comes with the code: servers told once must not be lost to a handler of the user's signals."""
-        run, cell, _, frame = request
+        run, cell, code, frame = request
         with Undisturbed():
             self.begun = request
             self.interrupts.accept(run)
             self._limit(frame.get("limits"), run, cell)
-            if not frame.keys().isdisjoint(("servers", "known", "failed")):
+            if isinstance(names := frame.get("known"), list):
+                kept.known = names
+            # Hundreds may be known: code that speaks of none does not wait for them.
+            if frame.get("servers") or frame.get("failed") or kept.tools or "mcp_" in code:
                 load("mcp._guest.servers").install(self.execution.namespace, frame)
             self.calls.begin(run)
 
