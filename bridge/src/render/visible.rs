@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+/// The width of a byte that is no text: `\xNN`.
+const INVALID: usize = 4;
+
 /// Bytes as text. Valid UTF-8 is taken over as it is; other bytes become `\xNN`.
 pub(super) fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
@@ -20,14 +23,15 @@ pub(super) fn decode(bytes: Vec<u8>) -> String {
 /// Control characters become `\xNN`, marks that turn the direction of text or cannot be seen `\uNNNN`, so that output
 /// cannot move a cursor, ring, or read as something else than it is. New lines (also those of Windows) and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hidden) && !text.contains('\r') {
+    if !text.bytes().any(may_be_hidden) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + text.len() / 8);
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
+    let mut rest = text;
+    while let Some((plain, character, behind)) = split(rest) {
+        shown.push_str(plain);
         match character {
-            '\r' if characters.peek() == Some(&'\n') => shown.push('\r'),
+            '\r' if behind.starts_with('\n') => shown.push('\r'),
             '\r' => shown.push_str("\\r"),
             _ if is_hidden(character) => {
                 let _ = match u32::from(character) {
@@ -38,17 +42,24 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             }
             _ => shown.push(character),
         }
+        rest = behind;
     }
+    shown.push_str(rest);
     Cow::Owned(shown)
 }
 
 /// Bytes that `bytes` take as `decode` and `visible` show them: never fewer than there are.
 pub(super) fn width(bytes: &[u8]) -> usize {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    if bytes.iter().all(is_plain) {
-        return bytes.len();
+    let mut width = 0;
+    for chunk in bytes.utf8_chunks() {
+        let mut rest = chunk.valid();
+        while let Some((plain, character, behind)) = split(rest) {
+            width += plain.len() + width_of(character, behind.starts_with('\n'));
+            rest = behind;
+        }
+        width += rest.len() + INVALID * chunk.invalid().len();
     }
-    widths(bytes).map(|(_, width)| width).sum()
+    width
 }
 
 /// How much of the beginning of `bytes` takes at most `room` bytes as it is shown.
@@ -87,20 +98,36 @@ fn widths(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
         let mut characters = chunk.valid().chars().peekable();
         let shown = std::iter::from_fn(move || {
             let character = characters.next()?;
-            let length = character.len_utf8();
-            Some(match character {
-                '\r' if characters.peek() != Some(&'\n') => (length, 2),
-                _ if is_hidden(character) => match length {
-                    1 => (length, 4),
-                    2 if u32::from(character) <= 0xff => (length, 4),
-                    4 => (length, 10),
-                    _ => (length, 6),
-                },
-                _ => (length, length),
-            })
+            let ends_line = characters.peek() == Some(&'\n');
+            Some((character.len_utf8(), width_of(character, ends_line)))
         });
-        shown.chain(chunk.invalid().iter().map(|_| (1, 4)))
+        shown.chain(chunk.invalid().iter().map(|_| (1, INVALID)))
     })
+}
+
+/// The width of a character as it is shown; `ends_line` says that a new line follows.
+fn width_of(character: char, ends_line: bool) -> usize {
+    match (character, character.len_utf8()) {
+        ('\r', length) => length + usize::from(!ends_line),
+        (_, length) if !is_hidden(character) => length,
+        ('\0'..='\u{ff}', _) => 4,
+        (_, 4) => 10,
+        _ => 6,
+    }
+}
+
+/// Text up to the first character that may have to be shown otherwise, that character, and what is behind it. Megabytes
+/// come through here, and nearly all of them are plain.
+fn split(text: &str) -> Option<(&str, char, &str)> {
+    // The byte begins a character, so this is a place to cut at.
+    let (plain, rest) = text.split_at_checked(text.bytes().position(may_be_hidden)?)?;
+    let mut characters = rest.chars();
+    Some((plain, characters.next()?, characters.as_str()))
+}
+
+/// Whether the byte may be the first one of a carriage return or of what `is_hidden`.
+fn may_be_hidden(byte: u8) -> bool {
+    matches!(byte, 0..=0x08 | 0x0b..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2 | 0xf3)
 }
 
 /// Controls other than tab, new line and carriage return; marks of direction; separators that some take for line ends; and
@@ -164,6 +191,16 @@ mod tests {
         assert_eq!(visible("\u{e0041}\u{2028}"), "\\U000e0041\\u2028");
         assert_eq!(visible("👩\u{200d}🔬 שלום é"), "👩\u{200d}🔬 שלום é");
         assert_eq!(visible("\u{0}\u{7}\u{7f}\u{9b}"), "\\x00\\x07\\x7f\\x9b");
+    }
+
+    #[test]
+    fn what_is_hidden_begins_with_a_byte_that_says_so() {
+        for character in (0..=0x0010_ffff).filter_map(char::from_u32) {
+            if is_hidden(character) || character == '\r' {
+                let text = character.to_string();
+                assert!(may_be_hidden(text.as_bytes()[0]), "{text:?}");
+            }
+        }
     }
 
     proptest! {

@@ -149,7 +149,7 @@ async fn start(
     forward: Arc<Forward>,
     (closing, abandon): (CancellationToken, CancellationToken),
 ) -> Result<Live, LaunchError> {
-    // What is kept is read while the container starts; what changed meanwhile is told below.
+    // What is kept is read while the container starts. What changes meanwhile is told to a spare when it is taken.
     let both = async {
         tokio::join!(
             launch.launch(session.as_deref(), &*forward),
@@ -180,7 +180,6 @@ async fn start(
                 known: Known::default(),
             };
             live.take_update(kept);
-            live.tell(&broker).await;
             // A spare has read it all when it is needed. One that does not read is found out by its first run.
             let _ = tokio::time::timeout(READY_LIMIT, live.link.sender.flush()).await;
             Ok(live)
