@@ -3,12 +3,16 @@
 //!
 //! Reading is lenient where real servers are sloppy (ids as text, a missing `jsonrpc`, batches) and never guesses.
 
+mod id;
+
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use self::id::our_id;
+pub(super) use self::id::sniff_id;
 use super::payload::Payload;
 
 /// Larger parameters of what a server asks or tells are not read.
@@ -140,12 +144,12 @@ impl RpcError {
                 .map_or("an error too large to be read", RawValue::get);
             return Self::new(
                 short.and_then(|short| short.code).unwrap_or(code::INTERNAL),
-                cut(message),
+                cut(message, ERROR_TEXT),
             );
         }
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let Value::Object(error) = &value else {
-            return Self::new(code::INTERNAL, cut(&text_of(&value)));
+            return Self::new(code::INTERNAL, cut(&text_of(&value), ERROR_TEXT));
         };
         Self {
             code: error
@@ -153,7 +157,7 @@ impl RpcError {
                 .and_then(integer)
                 .unwrap_or(code::INTERNAL),
             message: match error.get("message") {
-                Some(message) => cut(&text_of(message)),
+                Some(message) => cut(&text_of(message), ERROR_TEXT),
                 None => "error without a message".to_owned(),
             },
             data: error.get("data").cloned().unwrap_or(Value::Null),
@@ -328,18 +332,9 @@ impl Incoming {
     }
 }
 
-/// Ids of ours are integers; some servers give them back as text or as a float.
-fn our_id(id: &RawValue) -> Option<u64> {
-    let text = id.get();
-    let text = text
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'))
-        .unwrap_or(text);
-    text.strip_suffix(".0").unwrap_or(text).parse().ok()
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(ERROR_TEXT) {
+/// At most so many characters of a text.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),
     }
@@ -362,49 +357,7 @@ fn text_of(value: &Value) -> String {
 
 /// Enough of a text to recognise it by.
 pub(super) fn start_of(text: &str) -> String {
-    const SHOWN: usize = 120;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// The id of an answer too large or too broken to be parsed, from its first and last bytes: SDKs write the id either
-/// before or after the result.
-pub(super) fn sniff_id(head: &[u8], tail: &[u8]) -> Option<u64> {
-    let head = String::from_utf8_lossy(head);
-    let tail = String::from_utf8_lossy(tail);
-    // Before the first value that could itself hold an `"id"`.
-    let outer = head
-        .find("\"result\"")
-        .or_else(|| head.find("\"error\""))
-        .map_or("", |end| &head[..end]);
-    let after = outer.rfind("\"id\"").map(|at| &outer[at + 4..]);
-    let before = tail
-        .rfind("\"id\"")
-        .map(|at| &tail[at + 4..])
-        .filter(|rest| rest.trim_end().ends_with('}'));
-    let (text, must_end) = match (after, before) {
-        (Some(text), _) => (text, false),
-        (None, Some(text)) => (text, true),
-        (None, None) => return None,
-    };
-    let text = text
-        .trim_start()
-        .strip_prefix(':')?
-        .trim_start()
-        .trim_start_matches('"');
-    let digits = text
-        .find(|character: char| !character.is_ascii_digit())
-        .unwrap_or(text.len());
-    let rest = text[digits..].trim_start_matches('"').trim();
-    // Behind the result the id is the last thing but the brace or the version.
-    let last = rest == "}"
-        || (rest.starts_with(',') && rest.contains("\"jsonrpc\"") && !rest[1..].contains('{'));
-    if must_end && !last {
-        return None;
-    }
-    text[..digits].parse().ok()
+    cut(text, 120)
 }
 
 #[cfg(test)]

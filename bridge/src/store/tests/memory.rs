@@ -25,6 +25,11 @@ fn put(root: &Path, name: &str, text: &str) {
     old.set_modified(std::time::UNIX_EPOCH).unwrap();
 }
 
+fn keys(store: &Store) -> Vec<String> {
+    let listing = store.memory().list().unwrap();
+    listing.memories.into_iter().map(|info| info.key).collect()
+}
+
 #[test]
 fn the_file_is_the_one_that_users_know_with_provenance_behind() {
     let (root, store) = store();
@@ -119,15 +124,7 @@ fn old_names_are_read_and_written_where_the_key_inside_matches() {
         (&json!("a b"), &json!("a b")),
         "older programs find it still"
     );
-    let keys: Vec<String> = store
-        .memory()
-        .list()
-        .unwrap()
-        .memories
-        .into_iter()
-        .map(|info| info.key)
-        .collect();
-    assert_eq!(keys, ["A b", "a b", "a.b", "a/b", "a_b"]);
+    assert_eq!(keys(&store), ["A b", "a b", "a.b", "a/b", "a_b"]);
     assert!(store.memory().delete("a b").unwrap().is_some());
     assert!(store.memory().delete("a b").unwrap().is_none());
     assert_eq!(value(store.memory().load("a_b").unwrap()), "a_b");
@@ -350,14 +347,7 @@ fn a_listed_memory_could_not_be_loaded_by_its_key() {
     );
     put(root.path(), "Other.json", &old_record("other", &json!(2)));
     let memory = store.memory();
-    let listed: Vec<String> = memory
-        .list()
-        .unwrap()
-        .memories
-        .into_iter()
-        .map(|info| info.key)
-        .collect();
-    assert_eq!(listed, ["notes of mine", "other"]);
+    assert_eq!(keys(&store), ["notes of mine", "other"]);
     assert_eq!(value(memory.load("other").unwrap()), json!(2));
     assert_eq!(value(memory.load("notes of mine").unwrap()), json!(1));
     let saved = memory.save("other", &to(3), &origin()).unwrap();
