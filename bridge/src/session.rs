@@ -286,15 +286,28 @@ pub enum Error {
         limit: usize,
     },
     /// No run has that name, or no longer.
-    #[error("there is no run {id:?}, or its result was kept for long enough; {}", match known.as_slice() {
+    #[error("{}, or its result was kept for long enough; {}", match session {
+        Some(session) => format!("session {session:?} has had no run"),
+        None => format!("there is no run {id:?}"),
+    }, match known.as_slice() {
         [] => "none is running".to_owned(),
         known => format!("known: {}", known.join(", ")),
     })]
     UnknownRun {
         /// The name, shortened.
         id: String,
+        /// The session, where its latest run was asked for.
+        session: Option<String>,
         /// Those that were left running.
         known: Vec<String>,
+    },
+    /// The run is one of another session.
+    #[error("run {id:?} belongs to session {session:?}: name that one, or none")]
+    RunElsewhere {
+        /// Its name.
+        id: String,
+        /// Its session.
+        session: String,
     },
     /// The bridge is going down.
     #[error("the bridge is shutting down")]

@@ -7,7 +7,7 @@ import pytest
 
 from guest import Guest
 from host import Host, host_at, server
-from servers import ISSUE, ODD
+from servers import ISSUE, ODD, S
 
 
 @pytest.fixture
@@ -35,5 +35,14 @@ def host(tmp_path: Path) -> Iterator[Host]:
 def shared_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     made = host_at(tmp_path_factory.mktemp("workspace"))
     made.check("import asyncio, json, pickle", [server("github", ISSUE), ODD], ["jira", "mem-o"])
+    yield made
+    made.guest.close()
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> Iterator[Host]:
+    """A host with a server that echoes."""
+    made = host_at(tmp_path)
+    made.check("import asyncio, threading, time, json, pickle", [S])
     yield made
     made.guest.close()

@@ -1,7 +1,9 @@
 """Servers that tests of their modules share, and what a call to one of them comes to."""
 
+from typing import Any
+
 from guest import Frame
-from host import Host, server, tool
+from host import Host, Silence, server, tool
 
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 ISSUE = tool(
@@ -30,6 +32,12 @@ ODD = server(
     tool("x y\n\"'''"),
     tool("__class__"),
 )
+S = server("s", {"name": "echo"}, tool("typed", output_schema={"x-fastmcp-wrap-result": True, "type": "object"}))
+
+
+def silent(params: Frame) -> Any:
+    """Leaves a request without an answer."""
+    raise Silence
 
 
 def sent(host: Host, code: str) -> Frame:

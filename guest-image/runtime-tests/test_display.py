@@ -12,7 +12,7 @@ import pytest
 
 from guest import Guest, command
 from host import host_at
-from test_calls import S
+from servers import S
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
@@ -90,9 +90,44 @@ def test_forms_that_are_none_are_passed_over(shared: Guest, value: str) -> None:
     assert (outcome.result, outcome.displays) == ("F", [])
 
 
-def test_a_form_that_raises_is_the_error(shared: Guest) -> None:
-    outcome = shared.run("class R:\n    def _repr_png_(self): raise ValueError('no picture')\nR()")
-    assert outcome.error["message"] == "no picture"
+@pytest.mark.parametrize("code", ["R()", "show(R())"])
+def test_a_form_that_raises_made_a_good_run_fail(shared: Guest, code: str) -> None:
+    outcome = shared.check(
+        "class R:\n    def _repr_mimebundle_(self, include=None, exclude=None): raise OSError('no dot')\n"
+        f"    def _repr_png_(self): raise ValueError('no picture')\n    def _repr_markdown_(self): return '*R*'\n{code}"
+    )
+    assert (outcome.result or outcome.stdout.decode()).strip() == "*R*"
+    assert outcome.stderr == b"R._repr_mimebundle_ raised OSError: no dot\nR._repr_png_ raised ValueError: no picture\n"
+
+
+def test_a_form_that_has_to_be_awaited_is_none(shared: Guest) -> None:
+    outcome = shared.check("class W:\n    async def _repr_png_(self): return b''\n    def __repr__(self): return 'W'\nW()")
+    assert (outcome.result, outcome.stderr) == ("W", b"")
+
+
+@pytest.mark.parametrize(
+    ("text", "mime"),
+    [
+        ("<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml"),
+        ("\ufeff\n<?xml version='1.0'?>\n<!-- <html> -->\n<!DOCTYPE svg PUBLIC '-//W3C//DTD SVG 1.1//EN'>\n<SVG/>", "image/svg+xml"),
+        ("<!DOCTYPE html>\n<html><body><svg/></body></html>", "text/html"),
+        (" <html lang='en'></html>", "text/html"),
+    ],
+)
+def test_texts_that_are_documents(guest: Guest, text: str, mime: str) -> None:
+    shown = [(mime, text.encode())]
+    assert guest.check(f"t = {text!r}\nshow(t)").displays == shown
+    ending = "svg" if mime == "image/svg+xml" else "html"
+    guest.check(f"with open('page.{ending}', 'w') as f: f.write(t);")
+    assert guest.check(f"show('page.{ending}')").displays == shown
+    # Only where it is asked for: as a last expression a text is a text.
+    assert guest.check("t").displays == []
+
+
+@pytest.mark.parametrize("text", ["<b>bold</b>", "<", "<!--", "<?xml", "<svgx", "a <svg/>", "<user@example.com>"])
+def test_texts_that_only_look_like_documents(shared: Guest, text: str) -> None:
+    outcome = shared.check(f"show({text!r})")
+    assert (outcome.displays, outcome.stdout) == ([], f"{text}\n".encode())
 
 
 def test_names_that_answer_to_everything_have_no_forms(shared: Guest) -> None:

@@ -74,6 +74,12 @@ def test_links_and_what_is_no_file_are_not_listed(guest: Guest) -> None:
 def test_many_files_are_counted(guest: Guest) -> None:
     outcome = guest.check("import os\nos.mkdir('out')\nfor n in range(150): open(f'out/{n:03}', 'w').close()")
     assert (len(outcome.done["files"]), outcome.done["more_files"]) == (100, 50)
+    # Those that were left out are not news again, and what is new is listed before what is not.
+    assert set(_files(guest.check("None")).values()) == {(0, False)}
+    outcome = guest.check("open('out/007', 'a').write('x'); open('out/zz', 'w').close()")
+    listed = _files(outcome)
+    assert (len(listed), outcome.done["more_files"]) == (100, 0)
+    assert {path for path, (_, new) in listed.items() if new} == {"007", "zz"}
     deep = guest.check("os.makedirs('out/' + '/'.join('d' * 20))\nNone")
     assert len(deep.done["files"]) == 100
 

@@ -83,6 +83,8 @@ def test_older_outputs_go_when_newer_ones_need_the_room(guest: Guest) -> None:
     assert guest.check("list(runtime.outputs), len(runtime.outputs[1].text)").result == "([1, 2], 3)"
     guest.check("print('third')")
     assert guest.check("list(runtime.outputs)").result == "[2, 4]"
+    gone = guest.run("runtime.outputs[1]").traceback
+    assert "KeyError: 'no output of cell 1 is kept; there are those of cells 2 to 4'" in gone
 
 
 def test_many_runs(guest: Guest) -> None:

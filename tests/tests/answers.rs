@@ -152,6 +152,18 @@ fn files_are_resources_as_long_as_their_sandbox_lives(engine: &EngineUnderTest) 
         told.contains("has 9000000 bytes; at most 8388608"),
         "{told}"
     );
+    let many = bridge.run("for n in range(120): open(f'out/m{n:03}', 'w').close()");
+    many.succeeded();
+    assert_eq!(blocks(&many, "resource_link").len(), 100);
+    assert!(
+        many.text()
+            .starts_with("note: 20 more new files in /workspace/out are not listed"),
+        "{}",
+        many.text()
+    );
+    bridge
+        .run("for n in range(120): os.remove(f'out/m{n:03}')")
+        .succeeded();
     // While code runs.
     let running = bridge.begin(&json!({"code": "import time\nwhile not os.path.exists('out/stop'): time.sleep(0.01)", "timeout": 100}));
     let read = bridge.request("resources/read", &json!({"uri": uri("a%20b.csv")}));

@@ -10,6 +10,7 @@ mod failure;
 mod http;
 mod image;
 mod image_build;
+mod leaks;
 mod long_runs;
 mod output;
 mod real_servers;

@@ -352,6 +352,26 @@ fn the_command_line_shows_and_deletes_what_is_kept() {
 }
 
 #[test]
+fn values_that_cannot_be_held_were_exported_as_text_of_json() {
+    let state = State::new();
+    let half = r#"{"key": "half", "value": ["\ud800", 1e999], "metadata": {}, "created_at": 1.5, "updated_at": 2.5}"#;
+    state.write("memory/half.json", half);
+    for arguments in [
+        &["memory", "export"][..],
+        &["memory", "show", "half"],
+        &["memory", "show", "half", "--json"],
+    ] {
+        let ran = command(&state, arguments);
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {}", ran.stderr);
+        assert!(
+            ran.stdout.contains(r#"["\ud800", 1e999]"#),
+            "{arguments:?}: {}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
 fn each_project_has_state_of_its_own_when_asked_for() {
     let state = State::new();
     let home = Home::new(None);

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{exit, host, telemetry, terminal};
@@ -70,8 +72,8 @@ impl Memories {
                 print(&text)
             }),
             Command::Show(show) => memory.load(&show.key).map(|loaded| match loaded {
-                Some(loaded) if show.json => print(&format!("{:#}\n", value(&loaded))),
-                Some(loaded) => print(&format!("{}\n", pretty(&loaded))),
+                Some(loaded) if show.json => print(&written(&Record::of(&loaded))),
+                Some(loaded) => print(&written(&Written::of(&loaded))),
                 None => missing(&show.key),
             }),
             Command::Delete(delete) => delete_all(memory, &delete.keys),
@@ -98,11 +100,59 @@ fn delete_all(memory: &Memory, keys: &[String]) -> Result<ExitCode, Error> {
 fn export(memory: &Memory) -> Result<String, Error> {
     let mut all = Vec::new();
     for info in memory.list()?.memories {
-        if let Some(loaded) = memory.load(&info.key)? {
-            all.push(value(&loaded));
+        all.extend(memory.load(&info.key)?);
+    }
+    let memories = all.iter().map(Record::of).collect();
+    Ok(written(&Export { memories }))
+}
+
+/// All memories.
+#[derive(Serialize)]
+struct Export<'a> {
+    memories: Vec<Record<'a>>,
+}
+
+/// One, as its file has it.
+#[derive(Serialize)]
+struct Record<'a> {
+    key: &'a str,
+    value: Written<'a>,
+    metadata: &'a Value,
+    created_at: &'a Value,
+    updated_at: &'a Value,
+    provenance: &'a Value,
+}
+
+/// A value; as it is written where it is JSON that cannot be held, such as half of a character.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Written<'a> {
+    Held(Value),
+    Text(&'a RawValue),
+}
+
+impl<'a> Record<'a> {
+    fn of(loaded: &'a Loaded) -> Self {
+        Self {
+            key: &loaded.key,
+            value: Written::of(loaded),
+            metadata: &loaded.metadata,
+            created_at: &loaded.created_at,
+            updated_at: &loaded.updated_at,
+            provenance: &loaded.provenance,
         }
     }
-    Ok(format!("{:#}\n", json!({ "memories": all })))
+}
+
+impl<'a> Written<'a> {
+    fn of(loaded: &'a Loaded) -> Self {
+        serde_json::from_str(loaded.value.get()).map_or(Self::Text(&loaded.value), Self::Held)
+    }
+}
+
+fn written(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    format!("{text}\n")
 }
 
 fn missing(key: &str) -> ExitCode {
@@ -118,27 +168,6 @@ fn print(text: &str) -> ExitCode {
             exit::FAILED.into()
         }
     }
-}
-
-/// The value; as it is written where it is no JSON that can be held.
-fn pretty(loaded: &Loaded) -> String {
-    let value: Result<Value, _> = serde_json::from_str(loaded.value.get());
-    value.map_or_else(
-        |_| loaded.value.get().to_owned(),
-        |value| format!("{value:#}"),
-    )
-}
-
-fn value(loaded: &Loaded) -> Value {
-    let value = serde_json::from_str(loaded.value.get());
-    json!({
-        "key": loaded.key,
-        "value": value.unwrap_or_else(|_| Value::from(loaded.value.get())),
-        "metadata": loaded.metadata,
-        "created_at": loaded.created_at,
-        "updated_at": loaded.updated_at,
-        "provenance": loaded.provenance,
-    })
 }
 
 fn table(listing: &Listing) -> String {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use crate::render::visible;
 use crate::settings::no_colour;
 
 /// Bytes to stdout, exactly.
@@ -14,10 +15,10 @@ pub(super) fn err(bytes: &[u8]) -> io::Result<()> {
     forgive(write(&mut io::stderr().lock(), bytes))
 }
 
-/// A line of the program's own to stderr.
+/// A line of the program's own to stderr. What it quotes cannot move the cursor.
 pub(super) fn say(line: &str) {
     // Without a stderr there is nowhere to complain.
-    let _ = err(format!("mcp-code-bridge: {line}\n").as_bytes());
+    let _ = err(format!("mcp-code-bridge: {}\n", visible(line)).as_bytes());
 }
 
 fn write(stream: &mut impl Write, bytes: &[u8]) -> io::Result<()> {

@@ -138,6 +138,12 @@ mod tests {
         std::fs::write(&path, b"no tar at all, but longer than nothing".repeat(40))
             .expect("written");
         assert!(read(&path, &digests()).is_err());
+        let noise: Vec<u8> = (0..=255).rev().cycle().take(4096).collect();
+        std::fs::write(&path, noise).expect("written");
+        assert_eq!(
+            read(&path, &digests()).expect_err("noise"),
+            "it is no tar archive, or a damaged one"
+        );
         std::fs::write(&path, b"").expect("written");
         assert!(read(&path, &digests()).is_err(), "empty");
     }

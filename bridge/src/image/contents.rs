@@ -35,7 +35,7 @@ pub(super) struct Contents {
 impl Contents {
     /// Reads an archive to its end. `name` stands for it in errors: `it`, `its export`.
     pub(super) fn read(reader: impl Read, name: &str) -> Result<Self, String> {
-        let unreadable = |error: std::io::Error| format!("{name} cannot be read ({error})");
+        let unreadable = |error: std::io::Error| unreadable(name, &error);
         let mut sums = BTreeMap::new();
         let mut images = None;
         let mut archive = tar::Archive::new(reader);
@@ -57,6 +57,17 @@ impl Contents {
         }
         let images = images.ok_or_else(|| format!("{name} has no manifest.json"))?;
         Ok(Self { sums, images })
+    }
+}
+
+/// What is no archive at all is quoted by the reader, bytes and all.
+fn unreadable(name: &str, error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let is_text = |c: char| !c.is_control() && c != char::REPLACEMENT_CHARACTER;
+    if text.chars().all(is_text) {
+        format!("{name} cannot be read ({text})")
+    } else {
+        format!("{name} is no tar archive, or a damaged one")
     }
 }
 

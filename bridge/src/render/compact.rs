@@ -30,7 +30,7 @@ pub(super) fn write(payload: &Payload) -> String {
     if !payload.files.is_empty() {
         let files = payload.files.iter();
         let files: Vec<String> = files
-            .map(|file| format!("{} ({})", visible(&file.name), size(file.size)))
+            .map(|file| format!("{} ({})", in_line(&file.name), size(file.size)))
             .collect();
         start_line(&mut text);
         let _ = write!(text, "files in out: {}", files.join(", "));
@@ -102,6 +102,11 @@ fn write_displays(text: &mut String, payload: &Payload) {
         start_line(text);
         let _ = write!(text, "shown: {}", parts.join(", "));
     }
+}
+
+/// A name cannot begin a line, which might read as one of ours.
+fn in_line(name: &str) -> String {
+    visible(name).replace('\r', "\\r").replace('\n', "\\n")
 }
 
 fn start_line(text: &mut String) {

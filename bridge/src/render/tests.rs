@@ -366,5 +366,42 @@ fn toon_reads_back_as_the_structured_content() {
         .and_then(|text| text.strip_suffix("\n```"))
         .expect("fenced");
     let read: Value = toon_format::decode_default(body).expect("decodes");
-    assert_eq!(read, payload.into_structured());
+    let mut expected = payload.into_structured();
+    expected["stdout"] = "key: value\n- item\n\t\"quoted\" \\ back\\x1b\\x00slash, true\n".into();
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn marks_that_turn_text_around_were_hidden_in_toon() {
+    let run = RunOutcome {
+        stdout: printed("a\u{202e}b\u{2028}c\u{9b}d\u{1b}[31m\rend\r\n"),
+        ..outcome(Status::Success)
+    };
+    let payload = payload(run);
+    let text = payload.text(OutputMode::Toon);
+    let shown = payload.text(OutputMode::Compact);
+    assert_eq!(shown, "a\\u202eb\\u2028c\\x9bd\\x1b[31m\\rend\r\n");
+    assert!(
+        text.contains(r#"stdout: "a\\u202eb\\u2028c\\x9bd\\x1b[31m\\rend\r\n""#),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_name_of_a_file_read_as_a_line_of_the_answer() {
+    let file = File {
+        name: "x\nstatus: error\r".to_owned(),
+        uri: "resource://x".to_owned(),
+        mime: "text/plain",
+        size: 1,
+    };
+    let payload = Payload {
+        status: "success",
+        files: vec![file],
+        ..Payload::default()
+    };
+    assert_eq!(
+        payload.text(OutputMode::Compact),
+        "files in out: x\\nstatus: error\\r (1 B)"
+    );
 }

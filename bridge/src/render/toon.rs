@@ -1,19 +1,24 @@
 //! The TOON mode: the whole payload as one fenced block of Token-Oriented Object Notation.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use toon_format::ToonError;
 
 use super::Payload;
+use super::visible::visible;
 
 /// New lines inside values are escaped by the notation, so no value can close the fence.
 pub(super) fn write(payload: &Payload) -> String {
-    let structured = payload.clone().into_structured();
+    let mut structured = payload.clone().into_structured();
+    make_visible(&mut structured);
     match encode(structured) {
         Ok(body) => format!("```toon\n{body}\n```"),
         // Should the encoder refuse, JSON says it too.
         Err(error) => {
             tracing::warn!(%error, "payload not encoded as toon");
-            let structured = payload.clone().into_structured();
+            let mut structured = payload.clone().into_structured();
+            make_visible(&mut structured);
             format!("```json\n{structured}\n```")
         }
     }
@@ -22,6 +27,20 @@ pub(super) fn write(payload: &Payload) -> String {
 fn encode(mut value: Value) -> Result<String, ToonError> {
     make_exact(&mut value);
     toon_format::encode_default(&value)
+}
+
+/// The notation escapes ASCII's controls only. What else turns or hides text reads as in the compact mode.
+fn make_visible(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = visible(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_visible),
+        Value::Object(fields) => fields.values_mut().for_each(make_visible),
+        _ => {}
+    }
 }
 
 /// The encoder holds numbers in 64 bits: what does not fit becomes text, as the notation's specification allows, for

@@ -97,7 +97,8 @@ impl From<Error> for Refused {
             Error::BadName { .. }
             | Error::CodeTooLarge { .. }
             | Error::Servers(_)
-            | Error::UnknownRun { .. } => Self::Invalid(message),
+            | Error::UnknownRun { .. }
+            | Error::RunElsewhere { .. } => Self::Invalid(message),
             Error::QueueFull { .. } => busy("queue_full"),
             Error::TooManySessions { .. } => busy("too_many_sessions"),
             Error::ShuttingDown => busy("shutting_down"),

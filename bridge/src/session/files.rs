@@ -44,8 +44,8 @@ pub enum FileError {
         /// The session.
         session: String,
     },
-    /// There is no such file.
-    #[error("there is no file {path:?} in /workspace/out of session {session}")]
+    /// There is no such file, or none that may be read.
+    #[error("there is no file {path:?} that can be read in /workspace/out of session {session}")]
     Missing {
         /// The session.
         session: String,

@@ -56,23 +56,27 @@ impl Runs {
             .transpose()?;
         let mut known = self.lock();
         known.forget_old();
-        let found = if id == LAST {
-            let name = name.map_or_else(|| SessionName::parse(None), Ok)?;
-            let latest = |run: &&Arc<Run>| run.session() == name.as_str();
-            known.runs.iter().rev().find(latest)
-        } else {
-            let named = |run: &&Arc<Run>| {
-                let fits = name
-                    .as_ref()
-                    .is_none_or(|name| run.session() == name.as_str());
-                run.id() == id && fits
-            };
-            known.runs.iter().find(named)
-        };
-        found.cloned().ok_or_else(|| Error::UnknownRun {
+        let unknown = |known: &Known, session| Error::UnknownRun {
             id: id.chars().take(64).collect(),
+            session,
             known: known.names(),
-        })
+        };
+        if id == LAST {
+            let name = name.map_or_else(|| SessionName::parse(None), Ok)?;
+            let name = name.as_str();
+            let latest = |run: &&Arc<Run>| run.session() == name;
+            let found = known.runs.iter().rev().find(latest).cloned();
+            return found.ok_or_else(|| unknown(&known, Some(name.to_owned())));
+        }
+        let found = known.runs.iter().find(|run| run.id() == id).cloned();
+        let found = found.ok_or_else(|| unknown(&known, None))?;
+        match name {
+            Some(name) if found.session() != name.as_str() => Err(Error::RunElsewhere {
+                id: id.to_owned(),
+                session: found.session().to_owned(),
+            }),
+            _ => Ok(found),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

@@ -256,11 +256,13 @@ impl Memory {
         loop {
             let read =
                 write::read(&path, READ_LIMIT).map_err(Error::io("a memory could not be read"))?;
-            let Some((bytes, _)) = read else {
+            let Some((bytes, stamp)) = read else {
                 return Ok(None);
             };
             let reason = match Parsed::read(&bytes) {
-                Ok(parsed) => return Ok(Some(parsed.into_loaded(file, &bytes))),
+                Ok(parsed) => {
+                    return Ok(Some(parsed.into_loaded(file, &bytes, stamp.modified())));
+                }
                 Err(reason) => reason,
             };
             if looks == LOOKS || !is_young(&path) {

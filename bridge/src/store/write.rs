@@ -37,6 +37,14 @@ impl Stamp {
             modified: (facts.mtime(), facts.mtime_nsec()),
         }
     }
+
+    /// When the file was last written.
+    pub(super) fn modified(self) -> super::Moment {
+        let (seconds, nanoseconds) = self.modified;
+        let seconds = u64::try_from(seconds).unwrap_or(0);
+        let rest = u32::try_from(nanoseconds).unwrap_or(0);
+        super::Moment::from(SystemTime::UNIX_EPOCH + Duration::new(seconds, rest.min(999_999_999)))
+    }
 }
 
 /// Puts `bytes` in the place of `path`, on the disk when this returns. `mode` is for a new file; an old one's stays.

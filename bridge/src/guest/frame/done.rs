@@ -22,7 +22,7 @@ pub struct Done {
     pub place: Option<String>,
     /// What lies in `/workspace/out`.
     pub files: Vec<DoneFile>,
-    /// How many files more.
+    /// How many new ones more.
     pub more_files: u64,
     /// Files below `/projects` that differ from what the host has.
     pub projects: Option<ChangedFiles>,

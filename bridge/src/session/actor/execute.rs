@@ -44,6 +44,14 @@ impl Actor {
             Verdict::Done(done) => self.carry(done, run, &mut notes).await,
             Verdict::Dead(_) | Verdict::Deaf(_) => Ok(()),
         };
+        if let Verdict::Done(done) = &verdict
+            && done.more_files > 0
+        {
+            let more = done.more_files;
+            notes.push(format!(
+                "{more} more new files in /workspace/out are not listed; many are better packed into one"
+            ));
+        }
         let (answer, files) = self.conclude(verdict, stopped, timeout).await;
         let mut outcome = answer.outcome(&self.name, None, timeout);
         if let Err(death) = carried {

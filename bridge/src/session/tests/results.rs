@@ -25,7 +25,14 @@ async fn results_are_kept_for_a_time_and_up_to_a_number() {
     };
     assert_eq!(kept(&sessions), 32);
     assert!(sessions.find(&ids[39], None).is_ok());
-    assert!(sessions.find(&ids[39], Some("other")).is_err());
+    let elsewhere = sessions.find(&ids[39], Some("other")).unwrap_err();
+    assert_eq!(
+        elsewhere.to_string(),
+        format!(
+            "run {:?} belongs to session \"default\": name that one, or none",
+            ids[39]
+        )
+    );
     sleep(KEPT_FOR + Duration::from_secs(1)).await;
     assert_eq!(kept(&sessions), 0);
     let run = left(&sessions, call("x")).await;
@@ -34,6 +41,14 @@ async fn results_are_kept_for_a_time_and_up_to_a_number() {
         error.to_string(),
         format!(
             "there is no run \"nonsense\", or its result was kept for long enough; known: {:?} (ended)",
+            run.id()
+        )
+    );
+    let error = sessions.find("last", Some("quiet")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "session \"quiet\" has had no run, or its result was kept for long enough; known: {:?} (ended)",
             run.id()
         )
     );

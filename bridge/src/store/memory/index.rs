@@ -130,9 +130,7 @@ impl Index {
                 continue;
             }
             let stamp = Stamp::of(&facts);
-            let modified = facts
-                .modified()
-                .map_or(Moment::from_epoch(0.0), Moment::from);
+            let modified = stamp.modified();
             let info = known
                 .remove(&name)
                 .filter(|known| known.stamp == stamp)

@@ -95,19 +95,20 @@ impl Head {
 }
 
 impl Parsed {
-    pub(super) fn into_loaded(self, file: &str, bytes: &[u8]) -> Loaded {
+    /// `modified` stands for times that the file does not tell.
+    pub(super) fn into_loaded(self, file: &str, bytes: &[u8], modified: Moment) -> Loaded {
         // What else is in the file is somebody's; where it cannot be held it is not kept.
         let rest = serde_json::from_slice(unmarked(bytes));
         let rest: Map<String, Value> = rest
             .or_else(|_| serde_json::from_slice(&plain(unmarked(bytes))))
             .unwrap_or_default();
-        let now = Moment::now().epoch();
+        let modified = modified.epoch();
         Loaded {
             key: self.key.unwrap_or_else(|| stem(file)),
             value: self.value,
             metadata: metadata(self.metadata),
-            created_at: time(self.created_at, now),
-            updated_at: time(self.updated_at, now),
+            created_at: time(self.created_at, modified),
+            updated_at: time(self.updated_at, modified),
             provenance: self.provenance,
             version: version(bytes),
             rest: rest

@@ -378,3 +378,27 @@ fn numbers_as_python_writes_them_made_a_memory_of_the_predecessor_unreadable() {
             .contains("NaN")
     );
 }
+
+#[test]
+fn times_that_a_file_does_not_tell_were_those_of_the_moment_it_was_read() {
+    let (root, store) = store();
+    put(
+        root.path(),
+        "bare.json",
+        r#"{"value": 1, "created_at": "soon"}"#,
+    );
+    let path = file(root.path(), "bare.json");
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::new(1_600_000_000, 500_000_000);
+    let handle = fs::File::options().write(true).open(path).unwrap();
+    handle.set_modified(long_ago).unwrap();
+    let loaded = store.memory().load("bare").unwrap().unwrap();
+    let listed = &store.memory().list().unwrap().memories[0];
+    for time in [
+        &loaded.created_at,
+        &loaded.updated_at,
+        &listed.created_at,
+        &listed.updated_at,
+    ] {
+        assert_eq!(*time, json!(1_600_000_000.5));
+    }
+}

@@ -23,6 +23,7 @@ ENDINGS = {
     "image/svg+xml": "svg",
     "text/html": "html",
 }
+BLANKS = "\ufeff \t\r\n"
 # In the order of preference. The text ones that come before HTML are printed.
 METHODS = (
     ("image/png", "_repr_png_"),
@@ -40,7 +41,7 @@ METHODS = (
 def show(*values: object) -> None:
     """Shows each value as best it can be: as a picture, a document, or text."""
     for value in values:
-        found = _named_image(value) or rich(value)
+        found = _named(value) or rich(value)
         if found is not None:
             _display(*found)
         elif isinstance(value, (list, tuple)) and any(_is_blob(item) for item in value):
@@ -111,11 +112,26 @@ def rich(value: object) -> "Shown | None":
     for mime, method in METHODS:
         data = bundle.get(mime)
         if data is None and callable(getattr(kind, method, None)):
-            data = getattr(value, method)()
+            data = _form(value, method)
         shown = _checked(mime, data[0] if isinstance(data, tuple) and data else data)
         if shown is not None:
             return mime, shown
     return None
+
+
+def _form(value: object, method: str, **arguments: object) -> object:
+    """One form of it. A form that fails is no failure of the run: it is told of, and another one has to do."""
+    try:
+        form = getattr(value, method)(**arguments)
+        if hasattr(form, "__await__"):
+            getattr(form, "close", int)()
+            return None
+        return form
+    except Exception as error:
+        from sys import stderr
+
+        print(f"{type(value).__qualname__}.{method} raised {type(error).__name__}: {error}", file=stderr)
+        return None
 
 
 def image_type(data: bytes) -> str | None:
@@ -143,7 +159,7 @@ def _of_bytes(value: "bytes | bytearray | memoryview") -> "Shown | None":
 def _bundle(value: object) -> "dict[str, Any]":
     if not callable(getattr(type(value), "_repr_mimebundle_", None)):
         return {}
-    bundle = value._repr_mimebundle_(include=None, exclude=None)  # type: ignore[attr-defined]
+    bundle = _form(value, "_repr_mimebundle_", include=None, exclude=None)
     bundle = bundle[0] if isinstance(bundle, tuple) and bundle else bundle
     return bundle if isinstance(bundle, dict) else {}
 
@@ -169,22 +185,39 @@ def _checked(mime: str, data: object) -> "str | bytes | None":
     return bytes(data)
 
 
-def _named_image(value: object) -> "Shown | None":
-    """A file that is a picture: `show(path)`, or its name."""
+def _named(value: object) -> "Shown | None":
+    """A file that is a picture or a document, `show(path)` or its name; and a text that is a document itself."""
     is_path = callable(getattr(type(value), "__fspath__", None))
-    if not is_path and not (isinstance(value, str) and value.rpartition(".")[2].lower() in (*ENDINGS.values(), "jpeg")):
+    if isinstance(value, str):
+        if value[:4096].lstrip(BLANKS).startswith("<"):
+            return _document(value)
+        if value.rpartition(".")[2].lower() not in (*ENDINGS.values(), "jpeg", "htm"):
+            return None
+    elif not is_path:
         return None
     try:
         with load("_io").open(value, "rb") as file:
             data = file.read(files.LIMIT + 1)
     except (OSError, ValueError):
         return None
+    if len(data) > files.LIMIT:
+        return None
     mime = image_type(data)
-    if mime is not None and len(data) <= files.LIMIT:
+    if mime is not None:
         return mime, data
-    if b"<svg" in data[:1000]:
-        return "image/svg+xml", data.decode("utf-8", "replace")
-    return None
+    return _document(data.decode("utf-8", "replace"))
+
+
+def _document(text: str) -> "Shown | None":
+    """Text that is SVG or a page of HTML by how it begins, behind comments and declarations."""
+    start = text[:4096].lstrip(BLANKS).lower()
+    while start.startswith(("<?", "<!--", "<!doctype svg")):
+        end = "-->" if start.startswith("<!--") else ">"
+        start = start.partition(end)[2].lstrip()
+    first = start.replace("/", " ").replace(">", " ").split(None, 1)[:1]
+    if first == ["<svg"]:
+        return "image/svg+xml", text
+    return ("text/html", text) if first == ["<html"] or start.startswith("<!doctype html") else None
 
 
 def _display(mime: str, data: "str | bytes") -> None:

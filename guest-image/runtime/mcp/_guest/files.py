@@ -38,24 +38,24 @@ class Folder:
                 pass
 
     def look(self) -> "dict[str, object]":
-        """For `execution_done`: its files, each with whether it is new or changed, and how many more there are."""
+        """For `execution_done`: its files, new and changed ones first, and how many of these are left out."""
         found: dict[str, tuple[int, int, int]] = {}
-        more = 0
         try:
             for path, status in self._walk():
-                if len(found) < MOST_FILES:
-                    found[path] = (status.st_size, status.st_mtime_ns, status.st_ino)
-                else:
-                    more += 1
+                found[path] = (status.st_size, status.st_mtime_ns, status.st_ino)
         except OSError:
             pass  # it changed meanwhile: what was seen is told
-        listed: list[dict[str, object]] = [
-            {"path": path, "size": told[0], "new": self.seen.get(path) != told} for path, told in sorted(found.items())
-        ]
+        new = [path for path, told in found.items() if self.seen.get(path) != told]
+        is_new = set(new)
+        old = [path for path in found if path not in is_new]
         self.seen = found
-        if not listed:
+        if not found:
             return {}
-        return {"files": listed, "more_files": more}
+        chosen = (new + old)[:MOST_FILES]
+        listed: list[dict[str, object]] = [
+            {"path": path, "size": found[path][0], "new": path in is_new} for path in sorted(chosen)
+        ]
+        return {"files": listed, "more_files": max(0, len(new) - MOST_FILES)}
 
     def _walk(self) -> "Iterator[tuple[str, posix.stat_result]]":
         try:

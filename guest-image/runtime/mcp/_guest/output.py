@@ -6,7 +6,7 @@ from mcp._guest.errors import MCPError
 from mcp._guest.loading import load
 from mcp._guest.record import Index, Span
 
-__all__ = ["Lines", "Output", "Stream", "holder", "last", "outputs"]
+__all__ = ["Lines", "Output", "Outputs", "Stream", "holder", "last", "outputs"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,6 +152,14 @@ class Output(Stream):
         return f"{text[:-1]}; stderr: {len(self.stderr):,} lines>" if self.stderr.size else text
 
 
+class Outputs(dict):  # type: ignore[type-arg]
+    """The outputs that are kept, by number of their cell."""
+
+    def __missing__(self, cell: object) -> None:
+        kept = f"there are those of cells {min(self)} to {max(self)}" if self else "there are none"
+        raise KeyError(f"no output of cell {cell!r} is kept; {kept}")
+
+
 class _Holder:
     """Where the worker puts what its process can read."""
 
@@ -171,8 +179,8 @@ class _Holder:
 holder = _Holder()
 
 
-def outputs() -> "dict[int, Output]":
-    """The outputs that are kept, by number of their cell."""
+def outputs() -> Outputs:
+    """Of all cells that are kept."""
     index = holder.index
     if index is None:
         raise MCPError("outputs of earlier runs are not kept here")
@@ -181,7 +189,7 @@ def outputs() -> "dict[int, Output]":
     except OSError:
         raise MCPError("outputs of earlier runs are gone: the code has closed files that are not its own") from None
     found = {cell: Output(cell, spans) for cell, spans in runs.items() if cell != holder.cell}
-    return {cell: output for cell, output in found.items() if output.kept or output.stderr.kept}
+    return Outputs((cell, output) for cell, output in found.items() if output.kept or output.stderr.kept)
 
 
 def last() -> Output:
@@ -189,7 +197,8 @@ def last() -> Output:
     found = outputs()
     if not found:
         raise MCPError("no earlier run of this session has printed anything")
-    return found[max(found)]
+    latest: Output = found[max(found)]
+    return latest
 
 
 def _shorten(line: str) -> str:
