@@ -180,10 +180,14 @@ impl fmt::Display for Attempts {
                 }
                 f.write_str(inner)?;
                 inner = "; ";
-                if let Some(origin) = &attempt.origin {
-                    write!(f, "{origin} ")?;
-                }
-                write!(f, "{}: {}", attempt.what, attempt.reason)?;
+                // A context that cannot be read has no address.
+                let named = [attempt.origin.as_deref(), Some(attempt.what.as_str())];
+                let named: Vec<&str> = named
+                    .into_iter()
+                    .flatten()
+                    .filter(|part| !part.is_empty())
+                    .collect();
+                write!(f, "{}: {}", named.join(" "), attempt.reason)?;
             }
             if inner != " (" {
                 f.write_str(")")?;
