@@ -23,7 +23,7 @@ pub use files::Kept;
 pub use memory::{Change, Expected, Info, Listing, Loaded, Memory, Saved};
 pub use moment::Moment;
 pub use tools::{SavedTool, Tool, Tools};
-pub use view::{Seen, StateFile, Update};
+pub use view::{Part, Seen, StateFile, Update};
 
 use files::Files;
 

@@ -47,6 +47,8 @@ class Host:
         self.handlers: dict[str, Handler] = {"call_tool": self.echo}
         self.requests: list[Frame] = []
         self.cancelled: list[int] = []
+        self.fetches = 0
+        self.on_fetch: Callable[[], None] = lambda: None
 
     @staticmethod
     def echo(params: Frame) -> Any:
@@ -112,6 +114,9 @@ class Host:
                 self.answer(frame)
             elif frame["type"] == "rpc_cancel":
                 self.cancelled.append(frame["call"])
+            elif frame["type"] == "fetch":
+                self.fetches += 1
+                self.on_fetch()
             yield frame
 
     def answer(self, request: Frame) -> None:

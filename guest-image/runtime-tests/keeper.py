@@ -67,6 +67,11 @@ class Keeper:
         tools = {"saved": [[name, source] for name, source in (saved or {}).items()], "own": own}
         self.host.guest.send(type="state", tools=tools, **more)
 
+    def owe(self, **files: object) -> None:
+        """There are files, which come when they are asked for."""
+        self.host.guest.send(type="state", more=True)
+        self.host.on_fetch = lambda: self.host.guest.send(type="state", **files)
+
     def collect(self, paths: list[str], deleted: list[str] | None = None) -> dict[str, bytes | None]:
         """The files that the guest sends when asked."""
         self.host.guest.send(type="collect", id=7, paths=paths, deleted=deleted or [])

@@ -5,9 +5,11 @@ import os
 from pathlib import Path
 import subprocess
 import sys
+import time
 
 import pytest
 
+from guest import PATIENCE_SECONDS
 from host import Fail
 from keeper import Keeper, here_only, keeper_at
 
@@ -202,6 +204,77 @@ def test_files_are_there_before_code_that_looks_and_changes_are_named_after_it(k
     assert keeper.host.check("os.remove('link')").done.get("projects") is None
     keeper.host.guest.send(type="forget", paths=["new"])
     assert keeper.host.check("1").done["projects"]["changed"] == [["new", 1]]
+
+
+ROOT = "import os, sys\nROOT = vars(sys.modules['mcp._guest.proj' + 'ects'])['ROOT']\n"
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        "# projects\nopen(ROOT + '/a').read()",
+        "open(ROOT + '/a').read()",
+        "import pathlib\n[path.read_text() for path in pathlib.Path(ROOT).iterdir() if path.name == 'a'][0]",
+        "os.chdir(os.fsencode(ROOT))\nopen('a').read()",
+        "import subprocess\nsubprocess.run([sys.executable, '-Sc', 'print(open(%r).read(), end=\"\")' % (ROOT + '/a')], capture_output=True, text=True).stdout",
+        "child = os.fork()\nif not child: os._exit(len(open(ROOT + '/a').read()))\n'one' if os.waitpid(child, 0)[1] >> 8 == 3 else 0",
+        "import threading\nfound = []\nthread = threading.Thread(target=lambda: found.append(open(ROOT + '/a').read()))\nthread.start()\nthread.join()\nfound[0]",
+        "os.rename(ROOT + '/a', 'moved')\nopen('moved').read()",
+    ],
+)
+def test_files_are_asked_for_when_code_looks_at_them_however_it_names_them(keeper: Keeper, look: str) -> None:
+    keeper.owe(files=[["a", "one"]])
+    assert keeper.host.value("1") == "1"
+    assert (keeper.host.fetches, os.listdir(keeper.projects)) == (0, [])
+    assert keeper.host.value(ROOT + look) == "'one'"
+    assert keeper.host.fetches == 1
+    keeper.host.check("os.listdir(ROOT)")
+    assert keeper.host.fetches == 1
+
+
+def test_a_tool_that_names_the_folder_finds_its_files(keeper: Keeper) -> None:
+    keeper.give({"there": f"import os\ndef there():  # projects\n    return os.path.exists({str(keeper.projects / 'a')!r})\n"})
+    keeper.owe(files=[["a", "one"]])
+    assert keeper.host.value("there()") == "True"
+
+
+def test_what_is_saved_before_files_come_is_newer_than_they_are(keeper: Keeper) -> None:
+    keeper.owe(views=[["memory/k.json", "old"], ["memory/other.json", "{}"]])
+    keeper.host.check("save_memory('k', [1])")
+    assert (keeper.host.fetches, os.listdir(keeper.projects)) == (0, [])
+    assert keeper.host.value(f"{ROOT}open(ROOT + '/memory/k.json').read(), sorted(os.listdir(ROOT + '/memory'))") == "('[1]', ['k.json', 'other.json'])"
+
+
+def test_what_code_left_is_named_after_files_have_come(keeper: Keeper) -> None:
+    keeper.owe(files=[["a", "one"], ["b", "two"]])
+    # Nothing but the status of a file is asked for, or a link is made in C, say: no hook sees that.
+    (keeper.projects / "b").write_text("made here")
+    files = keeper.host.check("1").done["projects"]
+    assert files == {"changed": [["b", 9]], "deleted": [], "odd": []}
+    assert keeper.host.fetches == 1 and (keeper.projects / "a").read_text() == "one"
+
+
+def test_a_wait_for_files_can_be_interrupted_and_they_come_later(keeper: Keeper) -> None:
+    keeper.owe()
+    keeper.host.on_fetch = keeper.host.guest.interrupt
+    assert keeper.host.run(f"{ROOT}os.listdir(ROOT)").status == "interrupted"
+    keeper.host.guest.send(type="state", files=[["a", "one"]])
+    assert keeper.host.value(f"{ROOT}os.listdir(ROOT)") == "['a']"
+    assert keeper.host.fetches == 1
+
+
+def test_files_that_come_unasked_are_written_while_nothing_runs(keeper: Keeper) -> None:
+    keeper.owe()
+    keeper.host.check("1")
+    # Whatever the guest had to prepare, it has, and waits.
+    time.sleep(1)
+    for more in (True, False):
+        keeper.host.guest.send(type="state", files=[[f"more {more}", "one"]], more=more)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(os.listdir(keeper.projects)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert keeper.host.fetches == 0
 
 
 def test_large_files_come_in_pieces_as_they_are(keeper: Keeper) -> None:

@@ -234,6 +234,25 @@ fn changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named(engine: 
     assert_eq!(state.read("late.txt"), "x");
 }
 
+/// In first calls, which are sent nothing of this before they look.
+fn files_of_earlier_sessions_are_found_by_code_that_does_not_name_their_folder(
+    engine: &EngineUnderTest,
+) {
+    let state = State::new();
+    state.write("data/a.txt", "one");
+    state.write("memory/k.json", r#"{"key": "k", "value": 1}"#);
+    let mut bridge = state.bridge(engine);
+    let walk = "import os\nprint(sorted(name for top, _, names in os.walk('/pro' + 'jects') for name in names))";
+    assert_eq!(bridge.run(walk).succeeded(), "['a.txt', 'k.json']\n");
+    let open = "path = '/'.join(['', 'pro' + 'jects', 'data', 'a.txt'])\nopen(path, 'a').write('!')\nprint(open(path).read())";
+    for session in ["spare", "another"] {
+        let answer = bridge.call(&json!({"code": open, "session": session}));
+        let expected = if session == "spare" { "one!" } else { "one!!" };
+        assert_eq!(answer.succeeded().trim_end(), expected);
+        assert_eq!(state.read("data/a.txt"), expected);
+    }
+}
+
 fn quotas_are_typed_errors_and_the_session_goes_on(engine: &EngineUnderTest) {
     let state = State::new();
     let mut bridge = state
@@ -297,6 +316,7 @@ each_engine!(
     files_of_the_predecessor_are_used_and_stay_readable,
     a_bad_tool_costs_only_itself_and_is_named,
     changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named,
+    files_of_earlier_sessions_are_found_by_code_that_does_not_name_their_folder,
     quotas_are_typed_errors_and_the_session_goes_on,
     heavy_two_bridges_of_a_thousand_updates_make_two_thousand,
 );

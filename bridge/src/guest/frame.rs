@@ -82,6 +82,8 @@ pub enum FromGuest<'a> {
         /// Number of the request.
         call: u64,
     },
+    /// It wants the files that it has been told are there.
+    Fetch,
     /// A piece of a file that was asked for.
     ProjectFile(FilePiece<'a>),
     /// All that was asked for has been sent.
@@ -241,6 +243,7 @@ impl<'a> FromGuest<'a> {
                 let RawCancel { call } = fields(line)?;
                 Ok(Self::Cancel { call })
             }
+            "fetch" => Ok(Self::Fetch),
             "project_file" => Ok(Self::ProjectFile(state::piece(line)?)),
             "collected" => {
                 let RawCollected { id } = fields(line)?;

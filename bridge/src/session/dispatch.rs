@@ -88,6 +88,11 @@ impl Live {
                     run.cancel(call);
                 }
             }
+            FromGuest::Fetch => {
+                if !self.known.fetch() {
+                    self.ignore()?;
+                }
+            }
             FromGuest::ProjectFile(piece) => {
                 if !self.known.take_piece(piece) {
                     self.ignore()?;

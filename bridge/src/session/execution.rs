@@ -142,6 +142,7 @@ impl Execution<'_> {
                 {
                     live.ask(question);
                 }
+                read = live.known.read() => live.take_update(read),
                 event = live.link.receiver.event() => {
                     let requests = match stopped {
                         None => Requests::Taken(&self.requests),
@@ -182,17 +183,19 @@ pub(super) async fn watch(live: &mut Live, kept: &mut Capture) -> Death {
             link,
             idle_from,
             questions,
+            known,
             ..
         } = &mut *live;
         let heard_enough =
             link.receiver.received() - *idle_from > IDLE_BUDGET && !questions.is_waiting();
         tokio::select! {
             biased;
-            // Refusals of requests.
+            // Refusals of requests, and files.
             result = link.sender.flush(), if link.sender.is_pending() && !unwritable => {
                 unwritable = result.is_err();
             }
             Some(question) = questions.next(), if !unwritable => live.ask(question),
+            read = known.read_when_calm(), if !unwritable => live.take_update(read),
             event = link.receiver.event(), if !heard_enough => {
                 if let Err(death) = live.hear(event, None, IDLE, kept, IDLE_OUTPUT) {
                     return death;

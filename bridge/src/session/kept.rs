@@ -1,13 +1,16 @@
-//! What outlives a session, on its way: to a guest before its first code, and from it after each run.
+//! What outlives a session, on its way: to a guest, and from it after each run.
 //!
-//! A guest names the files that changed; the host chooses, asks for those, and answers the call when they are on its disk.
+//! Saved tools are told before the first code. Files wait until the guest asks for them or nothing else is to be done: they
+//! may be many, and few calls look at them. A guest names the files that changed; the host chooses, asks for those, and
+//! answers the call when they are on its disk.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
 use super::capture::Capture;
 use super::dispatch::IDLE;
@@ -15,8 +18,10 @@ use super::ending::Death;
 use super::start::Live;
 use crate::broker::Broker;
 use crate::guest::{ChangedFiles, FilePiece, State, ToGuest};
-use crate::store::{Seen, Store, Update};
+use crate::store::{Part, Seen, Store, Update};
 
+/// After a run, before files are read that the guest has not asked for: the next call may come at once.
+const CALM: Duration = Duration::from_millis(50);
 /// For a guest to send the files that it was asked for.
 const COLLECT_LIMIT: Duration = Duration::from_secs(20);
 /// Files of each kind that are looked at after one run.
@@ -25,9 +30,13 @@ const MOST_NAMED: usize = 10_000;
 const NOTES: usize = 5;
 
 /// What a guest knows of what is kept.
-#[derive(Default)]
 pub(super) struct Known {
+    broker: Arc<Broker>,
     seen: Seen,
+    /// It was told that there are files, and not which.
+    owed: bool,
+    /// These are being read; `seen` is there.
+    reading: Option<JoinHandle<(Seen, Update)>>,
     /// To be said with the next answer.
     notes: Vec<String>,
     /// Said with the last answers, and true still.
@@ -48,6 +57,49 @@ struct Incoming {
 }
 
 impl Known {
+    /// Of a guest that has not been told anything.
+    pub(super) fn new(broker: &Arc<Broker>) -> Self {
+        Self {
+            broker: Arc::clone(broker),
+            seen: Seen::default(),
+            owed: false,
+            reading: None,
+            notes: Vec::new(),
+            told: BTreeSet::new(),
+            incoming: None,
+            collections: 0,
+        }
+    }
+
+    /// Begins to read the files that the guest was not told of; false where there are none, or it has begun.
+    pub(super) fn fetch(&mut self) -> bool {
+        if !self.owed || self.reading.is_some() {
+            return false;
+        }
+        let seen = std::mem::take(&mut self.seen);
+        self.reading = Some(self.broker.begin_update(seen, &[Part::Files]));
+        true
+    }
+
+    /// The files, once they are read; waits for ever where none are being read. May be dropped and called again.
+    pub(super) async fn read(&mut self) -> (Seen, Update) {
+        let Some(reading) = &mut self.reading else {
+            return std::future::pending().await;
+        };
+        let read = reading.await.unwrap_or_default();
+        self.reading = None;
+        read
+    }
+
+    /// Likewise, and begins to read them when this has been waited for a while.
+    pub(super) async fn read_when_calm(&mut self) -> (Seen, Update) {
+        if self.owed && self.reading.is_none() {
+            sleep(CALM).await;
+            self.fetch();
+        }
+        self.read().await
+    }
+
     /// What is to be said of what is kept.
     pub(super) fn notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
@@ -120,17 +172,42 @@ impl Incoming {
 }
 
 impl Live {
-    /// Tells the guest what is new since it was last told. Goes out with the next frames.
-    pub(super) async fn tell(&mut self, broker: &Arc<Broker>) {
-        let updated = broker.update(std::mem::take(&mut self.known.seen)).await;
+    /// Tells the guest what is new since it was last told; files only where it has been told of all before. Goes out with
+    /// the next frames.
+    pub(super) async fn tell(&mut self) {
+        self.finish_reading().await;
+        let parts: &[Part] = if self.known.owed {
+            &[Part::Tools]
+        } else {
+            &[Part::Tools, Part::Files]
+        };
+        let seen = std::mem::take(&mut self.known.seen);
+        let updated = self.known.broker.update(seen, parts).await;
         self.take_update(updated);
     }
 
-    /// Likewise, with what was read before.
+    /// Tells the guest of the files that it has not been told of.
+    pub(super) async fn tell_files(&mut self) {
+        self.known.fetch();
+        self.finish_reading().await;
+    }
+
+    /// Nothing is being read when this comes back.
+    async fn finish_reading(&mut self) {
+        if self.known.reading.is_some() {
+            let read = self.known.read().await;
+            self.take_update(read);
+        }
+    }
+
+    /// Puts what was read behind the frames that wait.
     pub(super) fn take_update(&mut self, (seen, update): (Seen, Update)) {
         self.known.seen = seen;
-        for frame in State::frames(&update) {
+        let awaited = std::mem::replace(&mut self.known.owed, update.more);
+        for frame in State::frames(&update, awaited) {
             if self.link.sender.queue_json(&frame).is_err() {
+                // A frame of this size is taken.
+                let _ = self.link.sender.queue_json(&frame.without_content());
                 self.known
                     .notes
                     .push("not all of what is kept fits into the sandbox".to_owned());
@@ -251,6 +328,7 @@ impl Live {
             .map(|(path, _)| path.clone())
             .collect();
         let (store, files) = (Arc::clone(store), incoming.files);
+        self.finish_reading().await;
         let mut seen = std::mem::take(&mut self.known.seen);
         let kept = blocking(move || {
             let kept = store.keep(&files, &deleted, &mut seen);
@@ -297,17 +375,29 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 impl Broker {
-    /// What is new for a guest that knows `seen`. What holds secrets of definitions is left out.
-    pub(super) async fn update(self: &Arc<Self>, seen: Seen) -> (Seen, Update) {
+    /// What is new of these parts for a guest that knows `seen`. What holds secrets of definitions is left out.
+    pub(super) async fn update(
+        self: &Arc<Self>,
+        seen: Seen,
+        parts: &'static [Part],
+    ) -> (Seen, Update) {
+        self.begin_update(seen, parts).await.unwrap_or_default()
+    }
+
+    /// Likewise, on a thread of its own.
+    fn begin_update(
+        self: &Arc<Self>,
+        seen: Seen,
+        parts: &'static [Part],
+    ) -> JoinHandle<(Seen, Update)> {
         let broker = Arc::clone(self);
-        let updated = blocking(move || {
+        tokio::task::spawn_blocking(move || {
             let mut seen = seen;
             // Where nothing is new, nobody asks for secrets.
             let secrets = LazyCell::new(|| broker.secrets());
             let hides = |text: &str| secrets.redactor().finds_in(text);
-            let update = broker.store().update(&mut seen, &hides);
+            let update = broker.store().update(&mut seen, parts, &hides);
             (seen, update)
-        });
-        updated.await.unwrap_or_default()
+        })
     }
 }

@@ -16,7 +16,7 @@ use super::kept::Known;
 use super::{Guest, Launch, LaunchError, Progress};
 use crate::broker::Broker;
 use crate::guest::{Event, FromGuest, Link, PROTOCOL, Ready};
-use crate::store::Seen;
+use crate::store::{Part, Seen};
 
 /// From attached to `ready`. A guest needs some 40 ms; this is for machines in deep trouble.
 const READY_LIMIT: Duration = Duration::from_secs(30);
@@ -149,11 +149,12 @@ async fn start(
     forward: Arc<Forward>,
     (closing, abandon): (CancellationToken, CancellationToken),
 ) -> Result<Live, LaunchError> {
-    // What is kept is read while the container starts. What changes meanwhile is told to a spare when it is taken.
+    // Saved tools are read while the container starts. What changes meanwhile is told to a spare when it is taken.
+    let is_spare = session.is_none();
     let both = async {
         tokio::join!(
             launch.launch(session.as_deref(), &*forward),
-            broker.update(Seen::default())
+            broker.update(Seen::default(), &[Part::Tools])
         )
     };
     let (guest, kept) = tokio::select! {
@@ -177,9 +178,13 @@ async fn start(
                 ignored: 0,
                 idle_from: 0,
                 questions: Questions::default(),
-                known: Known::default(),
+                known: Known::new(&broker),
             };
             live.take_update(kept);
+            if is_spare {
+                // Nobody waits for it yet.
+                live.tell_files().await;
+            }
             // A spare has read it all when it is needed. One that does not read is found out by its first run.
             let _ = tokio::time::timeout(READY_LIMIT, live.link.sender.flush()).await;
             Ok(live)

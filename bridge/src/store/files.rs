@@ -63,6 +63,12 @@ impl Files {
         &self.folder
     }
 
+    /// Whether there may be anything for a guest to see, memories and saved tools included: cheaper than to find it.
+    pub(super) fn are_there(&self) -> bool {
+        let mut entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries.any(|entry| !path::is_hidden(&entry.file_name()))
+    }
+
     /// Looks what there is. Folders that cannot be read are left out: a session starts without them rather than not.
     pub(super) fn find(&self) -> Found {
         let mut found = Found::default();

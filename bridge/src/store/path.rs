@@ -1,5 +1,7 @@
 //! Names of project files as a guest gives them: relative, plain, and the same file on every system.
 
+use std::ffi::OsStr;
+
 /// Bytes of one part, and of all.
 const LONGEST_PART: usize = 200;
 const LONGEST: usize = 1_000;
@@ -53,6 +55,11 @@ pub(super) fn problem(path: &str) -> Option<&'static str> {
 /// At the top of the folder, this is none of the project's.
 pub(super) fn is_taken(name: &str) -> bool {
     TAKEN.contains(&folded(name).as_str())
+}
+
+/// At the top of the folder, this is the store's own: no guest sees it.
+pub(super) fn is_hidden(name: &OsStr) -> bool {
+    name == ".versions" || name == ".lock"
 }
 
 /// As file systems see a name that do not tell capitals from others.

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-use super::{Change, Limits, Loaded, Origin, Store};
+use super::{Change, Limits, Loaded, Origin, Part, Store};
 
+const ALL: &[Part] = &[Part::Tools, Part::Files];
 /// The number of the step at which a process is to be killed, set for children only.
 const DIE_AT: &str = "STORE_TEST_DIE_AT";
 

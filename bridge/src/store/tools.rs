@@ -177,6 +177,12 @@ impl Tools {
         }
     }
 
+    /// The file as it is, and its stamp; empty where it cannot be read.
+    pub(super) fn text(&self) -> (String, Option<Stamp>) {
+        self.read()
+            .unwrap_or_else(|_| (String::new(), self.stamp()))
+    }
+
     /// Of the file, if there is one.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         fs::metadata(self.folder.join(FILE))

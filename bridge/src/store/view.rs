@@ -1,5 +1,5 @@
-//! What a session is given at its start: saved tools, project files, and memories as files to look at. Only what is new
-//! since the guest was last told, so that a spare guest that has waited costs next to nothing.
+//! What a session is given: saved tools at its start, and later project files, and memories as files to look at. Only what
+//! is new since the guest was last told, so that a spare guest that has waited costs next to nothing.
 
 use std::collections::HashMap;
 
@@ -13,6 +13,15 @@ const LARGEST_SHOWN: u64 = 256 << 10;
 const SHOWN: u64 = 8 << 20;
 /// Notes of one kind.
 const NOTES: usize = 5;
+
+/// What a guest is told in one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What code may call from the start.
+    Tools,
+    /// What lies below `/projects`.
+    Files,
+}
 
 /// A file for the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +43,8 @@ pub struct Update {
     pub files: Vec<StateFile>,
     /// Files that are gone.
     pub gone: Vec<String>,
+    /// There are files that are to be told another time.
+    pub more: bool,
     /// What is to be said to the user.
     pub notes: Vec<String>,
 }
@@ -44,18 +55,27 @@ pub struct Seen {
     files: HashMap<String, Stamp>,
     views: HashMap<String, Stamp>,
     tools: Option<Stamp>,
+    /// Of `user_tools.py` as a file.
+    tools_file: Option<Stamp>,
     /// Said already.
     told: Vec<String>,
 }
 
 impl Store {
-    /// What is new for a guest since `seen`, which is brought up to date. `hides` tells of text that must not reach a
-    /// guest.
-    pub fn update(&self, seen: &mut Seen, hides: &dyn Fn(&str) -> bool) -> Update {
+    /// What is new of these parts for a guest since `seen`, which is brought up to date. `hides` tells of text that must
+    /// not reach a guest.
+    pub fn update(&self, seen: &mut Seen, parts: &[Part], hides: &dyn Fn(&str) -> bool) -> Update {
         let mut update = Update::default();
-        self.update_tools(seen, &mut update, hides);
-        self.update_memories(seen, &mut update, hides);
-        self.update_files(seen, &mut update, hides);
+        if parts.contains(&Part::Tools) {
+            self.update_tools(seen, &mut update, hides);
+        }
+        if parts.contains(&Part::Files) {
+            self.update_tools_file(seen, &mut update, hides);
+            self.update_memories(seen, &mut update, hides);
+            self.update_files(seen, &mut update, hides);
+        } else {
+            update.more = self.files.are_there();
+        }
         update.notes.retain(|note| !seen.told.contains(note));
         seen.told.extend(update.notes.iter().cloned());
         update
@@ -75,16 +95,30 @@ impl Store {
             );
             contents = super::tools::Contents::default();
         }
-        if stamp.is_some() && !contents.text.is_empty() {
+        update.tools = Some((contents.tools, contents.own));
+    }
+
+    fn update_tools_file(
+        &self,
+        seen: &mut Seen,
+        update: &mut Update,
+        hides: &dyn Fn(&str) -> bool,
+    ) {
+        if self.tools.stamp() == seen.tools_file {
+            return;
+        }
+        let path = "user_tools.py".to_owned();
+        let (text, stamp) = self.tools.text();
+        seen.tools_file = stamp;
+        if text.is_empty() || hides(&text) {
+            update.gone.push(path);
+        } else {
             update.files.push(StateFile {
-                path: "user_tools.py".to_owned(),
-                bytes: contents.text.into_bytes(),
+                path,
+                bytes: text.into_bytes(),
                 view: true,
             });
-        } else {
-            update.gone.push("user_tools.py".to_owned());
         }
-        update.tools = Some((contents.tools, contents.own));
     }
 
     fn update_memories(&self, seen: &mut Seen, update: &mut Update, hides: &dyn Fn(&str) -> bool) {

@@ -71,7 +71,7 @@ pub(super) fn piece(line: &[u8]) -> Result<FilePiece<'_>, Error> {
     })
 }
 
-/// What a guest has to know before it runs code.
+/// What a guest is told of what is kept: saved tools before it runs code, files then or later.
 #[derive(Debug, Default, Serialize)]
 #[serde(tag = "type", rename = "state")]
 pub struct State<'a> {
@@ -83,6 +83,9 @@ pub struct State<'a> {
     views: Vec<Piece<'a>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     gone: &'a [String],
+    /// There are files that come in later frames.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,8 +119,9 @@ impl Serialize for Piece<'_> {
 }
 
 impl<'a> State<'a> {
-    /// As few frames as their size allows; none where there is nothing to tell.
-    pub fn frames(update: &'a Update) -> Vec<Self> {
+    /// As few frames as their size allows; none where there is nothing to tell. `awaited`: the guest was told of more, so
+    /// that it has to learn that this is all.
+    pub fn frames(update: &'a Update, awaited: bool) -> Vec<Self> {
         let mut frames = Vec::new();
         let tools = update.tools.as_ref().map(|(saved, own)| Tools {
             saved: saved
@@ -137,6 +141,7 @@ impl<'a> State<'a> {
             let nothing = bytes.is_empty().then_some((0, &[][..]));
             for (number, bytes) in pieces.chain(nothing) {
                 let Some(left) = room.checked_sub(bytes.len() + path.len()) else {
+                    frame.more = true;
                     frames.push(std::mem::take(&mut frame));
                     frame.add(path, bytes, *view, number > 0);
                     room = FRAME_BYTES.saturating_sub(bytes.len() + path.len());
@@ -146,12 +151,20 @@ impl<'a> State<'a> {
                 frame.add(path, bytes, *view, number > 0);
             }
         }
-        if frame.tools.is_some()
-            || !(frame.files.is_empty() && frame.views.is_empty() && frame.gone.is_empty())
-        {
+        frame.more = update.more;
+        let files = !(frame.files.is_empty() && frame.views.is_empty() && frame.gone.is_empty());
+        if frame.tools.is_some() || files || frame.more || awaited {
             frames.push(frame);
         }
         frames
+    }
+
+    /// What is left of it where it is too large: whether more comes.
+    pub fn without_content(&self) -> State<'static> {
+        State {
+            more: self.more,
+            ..State::default()
+        }
     }
 
     fn add(&mut self, path: &'a str, bytes: &'a [u8], view: bool, behind: bool) {
@@ -200,22 +213,36 @@ mod tests {
                 file("large", &vec![b'x'; FRAME_BYTES + 1], false),
             ],
             gone: vec!["c".to_owned()],
-            notes: vec![],
+            ..Update::default()
         };
-        let frames: Vec<Value> = State::frames(&update)
-            .iter()
-            .map(|frame| serde_json::to_value(frame).unwrap())
-            .collect();
+        let shown = |update: &Update, awaited| -> Vec<Value> {
+            let frames = State::frames(update, awaited);
+            let frames = frames.iter().map(serde_json::to_value);
+            frames.map(Result::unwrap).collect()
+        };
+        let frames = shown(&update, false);
         assert_eq!(
             frames[0],
             json!({
                 "type": "state", "tools": {"saved": [["f", "def f(): 1\n"]], "own": "x = 1"}, "gone": ["c"],
-                "files": [["a", "text"], ["b", null, "/w==", false], ["empty", ""]], "views": [["memory/k.json", "{}"]],
+                "files": [["a", "text"], ["b", null, "/w==", false], ["empty", ""]], "views": [["memory/k.json", "{}"]], "more": true,
             })
         );
         assert_eq!(frames.len(), 3);
         assert_eq!(frames[2]["files"], json!([["large", null, "eA==", true]]));
-        assert!(State::frames(&Update::default()).is_empty());
+        let more: Vec<bool> = frames.iter().map(|frame| frame["more"] == true).collect();
+        assert_eq!(more, [true, true, false]);
+        assert!(shown(&Update::default(), false).is_empty());
+        let bare = json!({"type": "state"});
+        assert_eq!(shown(&Update::default(), true), [bare]);
+        let later = Update {
+            more: true,
+            ..Update::default()
+        };
+        assert_eq!(
+            shown(&later, false),
+            [json!({"type": "state", "more": true})]
+        );
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Actor {
                     match (*result).and_then(|live| self.alive(live)) {
                         Ok(mut live) => {
                             if may_be_stale {
-                                live.tell(&self.shared.broker).await;
+                                live.tell().await;
                             }
                             live.questions = self.shared.shelf.open(&self.name);
                             self.guest = Some(live);

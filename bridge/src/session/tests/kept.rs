@@ -13,7 +13,9 @@ use super::scripted::{Puppet, Stage};
 use super::{SessionSettings, broker_with, call, limits, named, settings, silent};
 use crate::broker::Broker;
 use crate::settings::Limits;
-use crate::store::Seen;
+use crate::store::{Part, Seen};
+
+const ALL: &[Part] = &[Part::Tools, Part::Files];
 
 /// Sessions over the state in a folder.
 fn sessions(launch: Arc<dyn Launch>, state: &Path, spare: bool) -> Sessions {
@@ -55,7 +57,7 @@ async fn a_file_with_a_secret_of_a_definition_was_given_to_the_guest() {
         path
     };
     let told = async |broker: &Arc<Broker>| {
-        let (_, update) = broker.update(Seen::default()).await;
+        let (_, update) = broker.update(Seen::default(), ALL).await;
         let mut paths: Vec<_> = update.files.into_iter().map(|file| file.path).collect();
         paths.sort();
         (paths, update.notes)
@@ -148,6 +150,36 @@ async fn a_spare_guest_knows_what_was_kept_while_it_waited() {
 }
 
 #[tokio::test]
+async fn files_are_there_for_code_that_does_not_name_their_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let local = Local::with_projects(folder.path().join("guests/projects"));
+    std::fs::create_dir_all(state.join("user_tools/memory")).unwrap();
+    std::fs::write(state.join("user_tools/a"), "one").unwrap();
+    std::fs::write(state.join("user_tools/memory/k.json"), "{}").unwrap();
+    let sessions = sessions(local, &state, false);
+    let root = "import os, sys, subprocess\nROOT = vars(sys.modules['mcp._guest.proj' + 'ects'])['ROOT']\n";
+    // The first run of its guest, in each case.
+    for look in [
+        "print(open(ROOT + '/a').read())",
+        "import pathlib\nprint(next(pathlib.Path(ROOT).glob('[a]')).read_text())",
+        "os.chdir(ROOT)\nprint(open(b'a').read(), end='\\n')",
+        "print(subprocess.run(['cat', ROOT + '/a'], capture_output=True, text=True).stdout)",
+        "child = os.fork()\nif not child:\n    print(open(ROOT + '/a').read(), flush=True)\n    os._exit(0)\nos.waitpid(child, 0)",
+        "import threading\nthread = threading.Thread(target=lambda: print(open(ROOT + '/a').read()))\nthread.start()\nthread.join()",
+    ] {
+        let printed = printed(&sessions, afresh(&format!("{root}{look}"))).await;
+        assert_eq!(printed, "one\n", "{look}");
+    }
+    // What it makes there does not hide what the host has.
+    let code = format!("{root}os.rename(ROOT + '/a', ROOT + '/b')");
+    printed(&sessions, afresh(&code)).await;
+    let kept = |name: &str| std::fs::read_to_string(state.join("user_tools").join(name)).ok();
+    assert_eq!((kept("a"), kept("b").as_deref()), (None, Some("one")));
+    sessions.shutdown().await;
+}
+
+#[tokio::test]
 async fn what_a_stopped_run_left_is_kept_and_odd_files_are_named_once() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
@@ -193,6 +225,45 @@ async fn hear_execute(puppet: &mut Puppet) -> Value {
             return frame;
         }
     }
+}
+
+#[tokio::test]
+async fn files_come_when_the_guest_asks_or_has_nothing_else_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("state");
+    std::fs::create_dir_all(kept.join("user_tools")).unwrap();
+    std::fs::write(kept.join("user_tools/a"), "one").unwrap();
+    let stage = Stage::new(async |mut puppet: Puppet| {
+        let files = json!({"type": "state", "files": [["a", "one"]]});
+        puppet.ready().await;
+        assert_eq!(puppet.hear().await, json!({"type": "state", "more": true}));
+        let execute = hear_execute(&mut puppet).await;
+        if puppet.number == 1 {
+            for _ in 0..2 {
+                puppet.say(json!({"type": "fetch"})).await;
+            }
+            assert_eq!(puppet.hear().await, files);
+            puppet.done(&execute["id"]).await;
+        } else {
+            puppet.done(&execute["id"]).await;
+            assert_eq!(puppet.hear().await, files);
+            // There are no more.
+            puppet.say(json!({"type": "fetch"})).await;
+        }
+        let execute = puppet.hear().await;
+        assert_eq!(execute["type"], "execute");
+        puppet.done(&execute["id"]).await;
+        puppet.hold().await;
+    });
+    let sessions = sessions(stage.clone(), &kept, false);
+    for (guest, pause) in [(1, 0), (2, 300)] {
+        let first = run(&sessions, afresh("1")).await;
+        assert_eq!(first.status, Status::Success);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        assert_eq!(run(&sessions, call("2")).await.status, Status::Success);
+        assert_eq!(stage.launched(), guest);
+    }
+    sessions.shutdown().await;
 }
 
 #[tokio::test]

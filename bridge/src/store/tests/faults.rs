@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::{Change, Error, Expected, Limits, Seen, Store};
-use super::{DIE_AT, origin, store, to, value};
+use super::{ALL, DIE_AT, origin, store, to, value};
 
 const JOB: &str = "STORE_TEST_JOB";
 const ROOT: &str = "STORE_TEST_ROOT";
@@ -117,7 +117,7 @@ fn write_all(store: &Store, number: u64) {
         .save("f", &format!("def f(): return {number}"), &origin())
         .unwrap();
     let mut seen = Seen::default();
-    store.update(&mut seen, &|_| false);
+    store.update(&mut seen, ALL, &|_| false);
     let file = ("data/a".to_owned(), number.to_string().into_bytes());
     let kept = store.keep(&[file], &[], &mut seen).unwrap();
     assert_eq!((kept.files.len(), kept.notes), (1, vec![]));
@@ -145,7 +145,7 @@ fn check(root: &Path, last: u64) {
         .next()
         .and_then(|text| text.parse().ok());
     near(number.unwrap_or(0), "the tool");
-    let update = store.update(&mut Seen::default(), &|_| false);
+    let update = store.update(&mut Seen::default(), ALL, &|_| false);
     let file = update.files.iter().find(|file| file.path == "data/a");
     let number = file.map(|file| {
         String::from_utf8(file.bytes.clone())

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::super::{Limits, Seen, Store};
-use super::{origin, store, store_with, to};
+use super::super::{Limits, Part, Seen, Store, Update};
+use super::{ALL, origin, store, store_with, to};
 
 fn never(_: &str) -> bool {
     false
@@ -22,7 +22,7 @@ fn keep(store: &Store, seen: &mut Seen, files: &[(&str, &str)], deleted: &[&str]
 
 /// What a new session is given, by path.
 fn given(store: &Store) -> BTreeMap<String, String> {
-    let update = store.update(&mut Seen::default(), &never);
+    let update = store.update(&mut Seen::default(), ALL, &never);
     update
         .files
         .into_iter()
@@ -46,7 +46,7 @@ fn files_come_back_and_only_what_changed_is_told_again() {
     store.memory().save("m", &to(1), &origin()).unwrap();
     store.tools().save("f", "def f(): pass", &origin()).unwrap();
     let mut other = Seen::default();
-    let first = store.update(&mut other, &never);
+    let first = store.update(&mut other, ALL, &never);
     let paths: Vec<(&str, bool)> = first
         .files
         .iter()
@@ -62,8 +62,8 @@ fn files_come_back_and_only_what_changed_is_told_again() {
         ]
     );
     assert_eq!(first.tools.unwrap().0[0].name, "f");
-    let nothing = store.update(&mut other, &never);
-    assert_eq!(nothing, super::super::Update::default());
+    let nothing = store.update(&mut other, ALL, &never);
+    assert_eq!(nothing, Update::default());
     keep(
         &store,
         &mut seen,
@@ -71,7 +71,7 @@ fn files_come_back_and_only_what_changed_is_told_again() {
         &["data/deep/b.csv"],
     );
     store.memory().delete("m").unwrap();
-    let next = store.update(&mut other, &never);
+    let next = store.update(&mut other, ALL, &never);
     assert_eq!(
         next.files
             .iter()
@@ -84,6 +84,26 @@ fn files_come_back_and_only_what_changed_is_told_again() {
         !store.folder().join("data").exists(),
         "folders go with their last file"
     );
+}
+
+#[test]
+fn tools_are_told_alone_with_a_word_of_the_files_there_are() {
+    let (_root, store) = store();
+    let tools = |seen: &mut Seen| store.update(seen, &[Part::Tools], &never);
+    assert_eq!(tools(&mut Seen::default()), Update::default());
+    let mut seen = Seen::default();
+    keep(&store, &mut Seen::default(), &[("a.txt", "1")], &[]);
+    let no_tools = tools(&mut seen);
+    assert!(no_tools.more && no_tools.tools.is_none());
+    store.tools().save("f", "def f(): pass", &origin()).unwrap();
+    let first = tools(&mut seen);
+    assert!(first.more && first.files.is_empty());
+    assert_eq!(first.tools.unwrap().0[0].name, "f");
+    // The tools do not come again with the files.
+    let files = store.update(&mut seen, &[Part::Files], &never);
+    let paths: Vec<&str> = files.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["user_tools.py", "a.txt"]);
+    assert!(files.tools.is_none() && !files.more);
 }
 
 #[test]
@@ -104,7 +124,7 @@ fn what_holds_a_secret_does_not_reach_a_guest() {
         .tools()
         .save("f", "def f(): return 'hunter22'", &origin())
         .unwrap();
-    let update = store.update(&mut Seen::default(), &|text| text.contains("hunter22"));
+    let update = store.update(&mut Seen::default(), ALL, &|text| text.contains("hunter22"));
     assert_eq!(
         update
             .files
@@ -216,8 +236,8 @@ fn the_last_of_two_sessions_wins_and_what_it_had_not_seen_is_kept() {
     let (_root, store) = store();
     let (mut one, mut other) = (Seen::default(), Seen::default());
     keep(&store, &mut one, &[("a", "0")], &[]);
-    store.update(&mut one, &never);
-    store.update(&mut other, &never);
+    store.update(&mut one, ALL, &never);
+    store.update(&mut other, ALL, &never);
     assert_eq!(keep(&store, &mut one, &[("a", "of one")], &[]), [""; 0]);
     let notes = keep(&store, &mut other, &[("a", "of the other")], &[]);
     assert!(

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::super::{Error, Limits};
-use super::{origin, store, store_with};
+use super::{ALL, origin, store, store_with};
 
 #[test]
 fn a_tool_is_replaced_and_not_appended_twice_and_older_versions_are_kept() {
@@ -79,7 +79,7 @@ fn a_file_that_is_no_text_is_not_touched() {
         "{error}"
     );
     assert_eq!(fs::read(&path).unwrap(), b"x = '\xff'\n");
-    let update = store.update(&mut super::super::Seen::default(), &|_| false);
+    let update = store.update(&mut super::super::Seen::default(), ALL, &|_| false);
     assert_eq!(update.tools, Some((vec![], String::new())));
     assert!(update.notes[0].contains("not UTF-8"), "{:?}", update.notes);
 }

@@ -34,10 +34,12 @@ table = Servers()
 
 
 class _Kept:
-    """What came from the host and is not taken up yet, and whether code has to be looked through for saved tools."""
+    """What came from the host and is not taken up yet, whether code has to be looked through for saved tools, and
+    whether some of these speak of servers."""
 
     arrived = False
     tools = False
+    speaking = False
     # Names of servers that could be loaded, as the last frame had them.
     known: "list[Any]" = []
 

@@ -1,7 +1,7 @@
 """The files below `/projects`: put there as the host has them, and after each run those that changed are named to it.
 
-They are written while nothing runs, or before code that mentions the folder. Memories and `user_tools.py` are views:
-there to be read, and not to be written.
+They come, and are written, while nothing runs, or when code looks at the folder; few code does. Memories and
+`user_tools.py` are views: there to be read, and not to be written.
 """
 
 from _collections import deque
@@ -9,10 +9,15 @@ from _stat import S_ISDIR, S_ISLNK, S_ISREG
 import _thread
 from binascii import a2b_base64, b2a_base64
 import posix
+import sys
 
 from mcp._guest.frames import encode
+from mcp._guest.rpc import calls, holder
 
-__all__ = ["busy", "changes", "collect", "forget", "hide", "problems", "receive", "settle", "show"]
+__all__ = [
+    "NAME", "busy", "changes", "collect", "forget", "hide", "is_behind", "problems", "receive", "settle", "show",
+    "watch", "write",
+]  # fmt: skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +27,10 @@ if TYPE_CHECKING:
     Fingerprint = tuple[int, int, int, int]
 
 ROOT = posix.environ.get(b"MCP_GUEST_PROJECTS", b"/projects").decode()
+# What code says, or the path that it uses, when it means the folder.
+NAME = "projects"
+# A child process may look at anything.
+STARTS = frozenset(("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"))
 MEMORY = "memory"
 VIEW_MODE, VIEW_FOLDER_MODE = 0o444, 0o555
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
@@ -41,37 +50,117 @@ class _State:
 
     def __init__(self) -> None:
         self.known: dict[str, Fingerprint] = {}
-        # What to do, and with which entry; taken out when it is done.
-        self.waiting: deque[tuple[Callable[..., None], Any]] = deque()
-        self.writing = _thread.allocate_lock()
+        # The host has files that it has not sent; whether it was asked for them, and what is free when they are here.
+        self.absent = self.asked = False
+        self.arrived = _thread.allocate_lock()
+        # What to do, and with which entry; taken out when it is done. What was saved here comes after what is sent.
+        self.sent: deque[tuple[Callable[..., None], Any]] = deque()
+        self.saved: deque[tuple[Callable[..., None], Any]] = deque()
+        # Handlers of signals may come here in the midst of a write.
+        self.writing = _thread.RLock()
         self.problems: list[str] = []
+        self.watched = False
+
+    def forget(self) -> None:
+        """In a forked child, which has no reader: what it has is all it gets."""
+        self.absent = False
+        self.sent.clear()
+        self.saved.clear()
+        self.writing = _thread.RLock()
 
 
 _state = _State()
+posix.register_at_fork(after_in_child=_state.forget)
 
 
 def busy() -> bool:
-    """Something is to be written still."""
-    return bool(_state.waiting)
+    """Something can be written now."""
+    return bool(_queue())
+
+
+def is_behind() -> bool:
+    """Not all that there should be is there."""
+    return _state.absent or bool(_queue())
 
 
 def receive(frame: "dict[str, Any]") -> None:
-    """In the reader thread: what a `state` frame has of files."""
+    """In the reader thread: what a `state` frame has of files, and whether more is to come."""
     for path in _texts(frame.get("gone")):
-        _state.waiting.append((_remove, (path,)))
+        _state.sent.append((_remove, (path,)))
     for entry in frame.get("files") or ():
-        _state.waiting.append((_append if entry[3:] == [True] else _give, entry))
+        _state.sent.append((_append if entry[3:] == [True] else _give, entry))
     for entry in frame.get("views") or ():
-        _state.waiting.append((_show, entry))
+        _state.sent.append((_show, entry))
+    more = frame.get("more") is True
+    if more and not _state.absent:
+        _state.arrived = _thread.allocate_lock()
+        _state.arrived.acquire()
+        _state.absent, _state.asked = True, False
+    elif _state.absent and not more:
+        _state.absent = False
+        _state.arrived.release()
 
 
-def settle(go_on: "Callable[[], bool]" = lambda: True) -> None:
-    """Comes back when all is written, or when it is not to go on. What is cut off is done again."""
-    with _state.writing, _OpenMemory():
-        while _state.waiting and go_on():
-            act, entry = _state.waiting[0]
+def settle() -> None:
+    """Comes back when all is there. What is cut off is done again."""
+    with _state.writing:
+        if _state.absent:
+            if not _state.asked:
+                calls().tell(encode({"type": "fetch"}))
+                _state.asked = True
+            with _state.arrived:
+                pass
+        _write(lambda: True)
+
+
+def write(go_on: "Callable[[], bool]") -> None:
+    """Writes what came so far, as long as it is to go on."""
+    with _state.writing:
+        _write(go_on)
+
+
+def watch() -> None:
+    """From now on, whatever looks at the folder waits for what should be there. Of code that only asks
+    whether a file exists Python does not tell."""
+    if not _state.watched:
+        _state.watched = True
+        sys.addaudithook(_see)
+
+
+def _see(event: str, details: "tuple[object, ...]") -> None:
+    if not (_state.absent or _state.sent):
+        return
+    looks = event in STARTS or ((event == "open" or event[:3] == "os.") and any(map(_means_folder, details[:2])))
+    # What the runtime does itself is no reason, and between runs nobody would read what comes.
+    if looks and holder.current is not None and holder.current.running and not _is_own(sys._getframe(1).f_globals):
+        settle()
+
+
+def _is_own(namespace: "dict[str, object]") -> bool:
+    return str(namespace.get("__name__")).startswith("mcp._guest.")
+
+
+def _means_folder(path: object) -> bool:
+    if hasattr(type(path), "__fspath__"):
+        try:
+            path = posix.fspath(path)  # type: ignore[call-overload]
+        except Exception:
+            return False  # the call itself will say so
+    return NAME in path if isinstance(path, str) else isinstance(path, bytes) and NAME.encode() in path
+
+
+def _queue() -> "deque[tuple[Callable[..., None], Any]]":
+    """What is to be done next; what was saved here is newer than all that the host sends."""
+    return _state.sent if _state.sent or _state.absent else _state.saved
+
+
+def _write(go_on: "Callable[[], bool]") -> None:
+    with _OpenMemory():
+        while (queue := _queue()) and go_on():
+            act, entry = first = queue[0]
             _attempt(act, entry)
-            _state.waiting.popleft()
+            if queue and queue[0] is first:
+                queue.popleft()
 
 
 def _attempt(act: "Callable[..., None]", entry: "Any") -> None:
@@ -105,19 +194,19 @@ def problems() -> "list[str]":
 
 def show(path: str, content: bytes) -> None:
     """A view has changed on the host."""
-    _state.waiting.append((_show, [path, content.decode()]))
-    settle()
+    _state.saved.append((_show, [path, content.decode()]))
+    write(lambda: True)
 
 
 def hide(path: str) -> None:
     """A view is gone on the host."""
-    _state.waiting.append((_remove, (path,)))
-    settle()
+    _state.saved.append((_remove, (path,)))
+    write(lambda: True)
 
 
 def changes() -> "dict[str, object] | None":
     """What differs from what the host has: `changed` files with sizes, `deleted` ones, `odd` ones with reasons."""
-    if busy():
+    if is_behind():
         try:
             if not posix.listdir(ROOT):
                 return None

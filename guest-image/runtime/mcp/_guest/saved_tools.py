@@ -88,6 +88,7 @@ def receive(saved: object, own: object) -> None:
     library.fresh = True
     _library.__dict__.update(library.__dict__)
     environment.kept.tools = True
+    environment.kept.speaking = any(map(_speaks, (*library.tools.values(), library.own)))
 
 
 def learn() -> None:
@@ -147,8 +148,9 @@ def stub_of(name: str) -> "Stub | None":
 
 def put(name: str, source: str) -> None:
     """It was saved: other tools find it as it is now."""
-    _library.tools[name] = _Tool(name, source, f"<tool {name}>")
+    tool = _library.tools[name] = _Tool(name, source, f"<tool {name}>")
     environment.kept.tools = True
+    environment.kept.speaking = environment.kept.speaking or _speaks(tool)
     vars(_module()).pop(name, None)
 
 
@@ -156,6 +158,11 @@ def forget(name: str) -> None:
     """It was deleted."""
     _library.tools.pop(name, None)
     vars(_module()).pop(name, None)
+
+
+def _speaks(tool: "_Tool | None") -> bool:
+    """Of servers, which are to be there before it runs."""
+    return tool is not None and "mcp_" in tool.source
 
 
 def _load_one(tool: _Tool) -> None:

@@ -1,4 +1,4 @@
-"""What the host keeps for every session: comes in `state` frames before the first code, and is taken up by that."""
+"""What the host keeps for every session: comes in `state` frames, saved tools before the first code, files later."""
 
 import sys
 
@@ -13,22 +13,23 @@ if TYPE_CHECKING:
 
 
 def receive(frame: "dict[str, Any]") -> None:
-    """In the reader thread. The last frame says that it is."""
+    """In the reader thread."""
     tools = frame.get("tools")
     if isinstance(tools, dict):
         load("mcp._guest.saved_tools").receive(tools.get("saved"), tools.get("own"))
-    if any(frame.get(name) for name in ("files", "views", "gone")):
-        load("mcp._guest.projects").receive(frame)
+    load("mcp._guest.projects").receive(frame)
     kept.arrived = True
 
 
 def begin(code: str, namespace: "dict[str, Any]") -> None:
     """Before code is compiled: names of saved tools, and files where the code may look at them."""
     projects = load("mcp._guest.projects")
-    if "projects" in code:
-        projects.settle()
+    if projects.is_behind():
+        projects.watch()
+        if projects.NAME in code:
+            projects.settle()
     load("mcp._guest.saved_tools").bind(namespace)
-    if not projects.busy():
+    if not projects.is_behind():
         # Last, and before what may be interrupted: a run that is cut off here leaves the rest to the next one.
         kept.arrived = False
         for problem in projects.problems():

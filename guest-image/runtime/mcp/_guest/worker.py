@@ -83,7 +83,7 @@ class Worker:
         except Empty:
             pass
         if files:
-            load("mcp._guest.projects").settle(self.wake.empty)
+            load("mcp._guest.projects").write(self.wake.empty)
         else:
             preload.step(self.wake.empty)
 
@@ -118,7 +118,7 @@ class Worker:
             if isinstance(names := frame.get("known"), list):
                 kept.known = names
             # Hundreds may be known: code that speaks of none does not wait for them.
-            if frame.get("servers") or frame.get("failed") or kept.tools or "mcp_" in code:
+            if frame.get("servers") or frame.get("failed") or kept.speaking or "mcp_" in code:
                 load("mcp._guest.servers").install(self.execution.namespace, frame)
             self.calls.begin(run)
 
@@ -163,6 +163,7 @@ class Worker:
             self.interrupts.request(frame.get("id"))
         elif frame["type"] == "state":
             load("mcp._guest.state").receive(frame)
+            self.wake.put(None)
         elif frame["type"] in ("collect", "forget"):
             self.requests.append(frame)
             self.wake.put(None)
