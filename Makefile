@@ -4,6 +4,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+# What recipes start is not for make to hold back (make -j).
+unexport MAKEFLAGS
 
 ENGINES ?= docker podman-rootful podman-rootless
 NIX_ENGINE ?= $(if $(filter 0,$(shell id -u)),podman-rootful,podman-rootless)
@@ -24,8 +26,11 @@ setup-vm: ## install what the virtual machine needs
 	@tests/setup/packages.sh vm
 
 # Always the whole workspace: building single packages changes features, and rebuilds half of the dependencies.
+# Tests need other features of dependencies than programs alone: what is to be tested is built with them from the start.
+test: TARGETS = --all-targets
+
 build: setup ## debug build
-	@cargo build --workspace
+	@cargo build --workspace $(TARGETS)
 
 release: ## release build; the bridge may have 15 MB
 	@tests/setup/rust.sh
@@ -35,16 +40,17 @@ release: ## release build; the bridge may have 15 MB
 image: build ## build the guest image from its lock, and compare it with the committed digest
 	@tests/setup/image.sh $(OUT)
 
-fmt: ## is everything formatted?
+fmt: setup ## is everything formatted?
 	@cargo fmt --all --check
 
-lint: ## clippy, pedantic, no warnings
+# After the build, so that the image can be made meanwhile (make -j2).
+lint: build ## clippy, pedantic, no warnings
 	@cargo clippy --workspace --all-targets -- -D warnings
 
 python: setup ## the guest's Python side on this machine's Python: ruff, mypy, pytest
 	@tests/setup/check-python.sh
 
-workflows: ## the workflows of GitHub: actionlint
+workflows: setup ## the workflows of GitHub: actionlint
 	@tests/setup/check-workflows.sh
 
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
