@@ -21,6 +21,7 @@ rustPlatform.buildRustPackage {
       ../guest-image/build.rs
       ../guest-image/lock
       ../guest-image/runtime
+      ../guest-image/runtime-tests/site-packages
       ../guest-image/src
       ../tests/Cargo.toml
     ];

@@ -13,7 +13,10 @@ import sys
 import time
 from typing import Any
 
-RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
+HERE = Path(__file__).resolve().parent
+RUNTIME = HERE.parent / "runtime"
+# In a folder of this name its frame is no user code.
+ELDER_PYTHON = HERE / "site-packages" / "elder_python.py"
 PATIENCE_SECONDS = 30.0
 Frame = dict[str, Any]
 
@@ -21,7 +24,10 @@ Frame = dict[str, Any]
 def command() -> list[str]:
     """How to start a guest: `GUEST_PYTHON` and `GUEST_ENTRY` choose another Python, in another root perhaps."""
     python = shlex.split(os.environ.get("GUEST_PYTHON", sys.executable))
-    return [*python, "-I", "-S", os.environ.get("GUEST_ENTRY", str(RUNTIME / "entry.py"))]
+    entry = [os.environ.get("GUEST_ENTRY", str(RUNTIME / "entry.py"))]
+    if "GUEST_PYTHON" not in os.environ:
+        entry.insert(0, str(ELDER_PYTHON))
+    return [*python, "-I", "-S", *entry]
 
 
 def is_pid_1() -> bool:

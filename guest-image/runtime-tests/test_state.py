@@ -263,6 +263,21 @@ def test_a_wait_for_files_can_be_interrupted_and_they_come_later(keeper: Keeper)
     assert keeper.host.fetches == 1
 
 
+def test_a_thread_that_waits_for_files_does_not_keep_the_main_thread_from_reading_them(keeper: Keeper) -> None:
+    keeper.owe()
+    keeper.host.on_fetch = lambda: None
+    keeper.host.check(
+        f"{ROOT}import threading, time\nfound = []\nstate = sys.modules['mcp._guest.proj' + 'ects']._state\n"
+        "thread = threading.Thread(target=lambda: found.append(open(ROOT + '/a').read()))\nthread.start()\n"
+        "while not state.asked: time.sleep(0.001)"
+    )
+    keeper.host.guest.send(type="state", files=[["b", "two"]], more=True)
+    # As long as it takes to find that something can be written.
+    time.sleep(0.1)
+    keeper.host.guest.send(type="state", files=[["a", "one"]])
+    assert keeper.host.value("thread.join()\nfound") == "['one']"
+
+
 def test_files_that_come_unasked_are_written_while_nothing_runs(keeper: Keeper) -> None:
     keeper.owe()
     keeper.host.check("1")

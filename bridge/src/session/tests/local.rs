@@ -1,6 +1,6 @@
 //! The real Python runtime as a local process: no container, no engine, all else as it is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,11 +57,11 @@ impl Launch for Local {
         if self.projects.is_some() {
             std::fs::create_dir_all(&projects).unwrap();
         }
-        let entry =
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../guest-image/runtime/entry.py");
+        let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest-image");
         let child = Command::new("python3")
             .args(["-B", "-I", "-S"])
-            .arg(entry)
+            .arg(below.join("runtime-tests/site-packages/elder_python.py"))
+            .arg(below.join("runtime/entry.py"))
             .env("MCP_GUEST_PROJECTS", projects)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -1,4 +1,4 @@
-"""The worker's way to the host: private descriptors, whole frames out, a reader thread for frames in.
+"""The worker's way to the host: private descriptors, whole frames out. What comes in is `inbox`'s.
 
 User code shares the process and may do anything to it; what counts is that it cannot speak the protocol by accident,
 and that a worker which lost its channel ends instead of leaving the host to wait.
@@ -8,19 +8,8 @@ import _signal
 import _thread
 import posix
 
-from mcp._guest.frames import FrameError, decode
-from mcp._guest.relay import EXIT_PROTOCOL
+__all__ = ["EXIT_LOST", "HANDLED_SIGNALS", "Channel", "Undisturbed", "aside", "identity"]
 
-__all__ = ["Channel", "Undisturbed", "aside", "identity"]
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import NoReturn
-
-READ_BYTES = 65536
-# What the host may send: results of servers are larger than what goes the other way.
-FROM_HOST_LIMIT = (32 << 20) + (64 << 10)
 EXIT_LOST = 71
 # All that user code may handle, but for those that a fault of the process itself raises.
 HANDLED_SIGNALS = frozenset((1, 2, 3, 10, 12, 13, 14, 15, 16, 17, 18, *range(20, 32), *range(34, 65)))
@@ -49,13 +38,11 @@ class Undisturbed:
 class Channel:
     """Frames to and from the host. Only the worker process itself may use it, not a fork of it."""
 
-    def __init__(self, source: int, target: int) -> None:
-        self.source, self.target = aside(source), aside(target)
+    def __init__(self, source: int, target: int, starts: int) -> None:
+        self.source, self.target, self.starts = aside(source), aside(target), aside(starts)
         self.process = posix.getpid()
-        self.identities = (identity(self.source), identity(self.target))
+        self.identities = self._identities()
         self.write_lock = _thread.allocate_lock()
-        self.partial = bytearray()
-        self.receive: Callable[[dict[str, object]], None] | None = None
 
     def send(self, lines: bytes) -> None:
         """Writes whole lines: frames, or commands for init. Blocks while the host does not read."""
@@ -70,53 +57,32 @@ class Channel:
             except OSError:
                 posix._exit(EXIT_LOST)
 
+    def begin(self, output_bytes: int, cell: int) -> None:
+        """Announces a run to init, which looks when something was printed or a run has ended: nothing wakes it."""
+        try:
+            posix.write(self.starts, b"%d %d\n" % (output_bytes, cell))
+        except OSError:
+            posix._exit(EXIT_LOST)
+
     def check(self) -> None:
         """Ends the worker when user code closed or replaced one of the descriptors: nobody could hear it any more."""
         try:
-            identities = (identity(self.source), identity(self.target))
+            identities = self._identities()
         except OSError:
             posix._exit(EXIT_LOST)
         if identities != self.identities:
             posix._exit(EXIT_LOST)
 
-    def listen(self, receive: "Callable[[dict[str, object]], None]") -> None:
-        """Starts the reader thread, which calls `receive` for each frame and ends the worker with the host."""
-        self.receive = receive
-        _thread.start_new_thread(self._read, ())
-
     def forget(self) -> None:
         """In a forked child: lets go of all descriptors."""
-        for descriptor in (self.source, self.target):
+        for descriptor in (self.source, self.target, self.starts):
             try:
                 posix.close(descriptor)
             except OSError:
                 pass
 
-    def _read(self) -> None:
-        # Signals are the main thread's: only there do they end a wait.
-        _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
-        try:
-            while True:
-                self._take(posix.read(self.source, READ_BYTES))
-        except FrameError as error:
-            _die(f"malformed frame from the host: {error}")
-        except BaseException:
-            # Closed by user code, or no memory left; a deaf worker would leave the host waiting.
-            posix._exit(EXIT_LOST)
-
-    def _take(self, data: bytes) -> None:
-        if not data:
-            self.check()
-            posix._exit(0)
-        self.partial += data
-        if b"\n" in data:
-            lines = self.partial.split(b"\n")
-            self.partial = lines.pop()
-            for line in lines:
-                if self.receive is not None:
-                    self.receive(decode(bytes(line)))
-        if len(self.partial) > FROM_HOST_LIMIT:
-            raise FrameError(f"longer than {FROM_HOST_LIMIT} bytes")
+    def _identities(self) -> list[tuple[int, int]]:
+        return [identity(descriptor) for descriptor in (self.source, self.target, self.starts)]
 
 
 def aside(descriptor: int) -> int:
@@ -142,8 +108,3 @@ def identity(descriptor: int) -> tuple[int, int]:
     """Which open file that is."""
     status = posix.fstat(descriptor)
     return status.st_dev, status.st_ino
-
-
-def _die(reason: str) -> "NoReturn":
-    posix.write(2, f"mcp guest: {reason}\n".encode("utf-8", "backslashreplace"))
-    posix._exit(EXIT_PROTOCOL)

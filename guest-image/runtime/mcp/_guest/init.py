@@ -32,21 +32,23 @@ def main() -> "NoReturn":
     stdout, worker_stdout = posix.pipe()
     stderr, worker_stderr = posix.pipe()
     frames, worker_frames = posix.pipe()
+    starts, worker_starts = posix.pipe()
     record = _record()
     worker = posix.fork()
     if worker == 0:
-        for descriptor in (stdout, stderr, frames):
+        for descriptor in (stdout, stderr, frames, starts):
             posix.close(descriptor)
         from mcp._guest.start import start_worker
 
-        start_worker(worker_stdout, worker_stderr, worker_frames, record.descriptor if record else None, began)
-    for descriptor in (worker_stdout, worker_stderr, worker_frames):
+        streams, ways = (worker_stdout, worker_stderr), (worker_frames, worker_starts)
+        start_worker(streams, ways, record.descriptor if record else None, began)
+    for descriptor in (worker_stdout, worker_stderr, worker_frames, worker_starts):
         posix.close(descriptor)
     try:
         posix.setpgid(worker, worker)
     except OSError:
         pass  # dead already; the worker does the same itself, whoever comes first
-    Relay(worker, stdout, stderr, frames, record).run()
+    Relay(worker, (stdout, stderr), (frames, starts), record).run()
 
 
 def _record() -> Record | None:

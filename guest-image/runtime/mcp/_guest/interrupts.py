@@ -43,7 +43,7 @@ class Interrupts:
         _signal.signal(_signal.SIGINT, self._strike)
 
     def accept(self, run: int) -> None:
-        """For each `execute`, as it comes (in the reader thread) and again as it begins: now it can be interrupted.
+        """For each `execute`, as it comes (in the thread that reads) and again as it begins: now it can be interrupted.
 
         A run that waits behind another, which a host should not make, has its turn at the second call.
         """
@@ -52,7 +52,7 @@ class Interrupts:
                 self.run, self.requested, self.delivered, self.place = run, False, False, None
 
     def request(self, run: object) -> None:
-        """Called in the reader thread for each `interrupt`; one that comes too late does nothing."""
+        """Called in the thread that reads, for each `interrupt`; one that comes too late does nothing."""
         with self.lock:
             if run == self.run and self.run is not None:
                 self.requested, self.delivered = True, False

@@ -84,7 +84,7 @@ def is_behind() -> bool:
 
 
 def receive(frame: "dict[str, Any]") -> None:
-    """In the reader thread: what a `state` frame has of files, and whether more is to come."""
+    """In the thread that reads: what a `state` frame has of files, and whether more is to come."""
     for path in _texts(frame.get("gone")):
         _state.sent.append((_remove, (path,)))
     for entry in frame.get("files") or ():
@@ -108,15 +108,19 @@ def settle() -> None:
             if not _state.asked:
                 calls().tell(encode({"type": "fetch"}))
                 _state.asked = True
+            calls().inbox.expect()
             with _state.arrived:
                 pass
         _write(lambda: True)
 
 
 def write(go_on: "Callable[[], bool]") -> None:
-    """Writes what came so far, as long as it is to go on."""
-    with _state.writing:
-        _write(go_on)
+    """Writes what came so far, as long as it is to go on. Not where a thread waits for more: the caller is to read."""
+    if _state.writing.acquire(blocking=False):
+        try:
+            _write(go_on)
+        finally:
+            _state.writing.release()
 
 
 def watch() -> None:
@@ -131,8 +135,9 @@ def _see(event: str, details: "tuple[object, ...]") -> None:
     if not (_state.absent or _state.sent):
         return
     looks = event in STARTS or ((event == "open" or event[:3] == "os.") and any(map(_means_folder, details[:2])))
-    # What the runtime does itself is no reason, and between runs nobody would read what comes.
-    if looks and holder.current is not None and holder.current.running and not _is_own(sys._getframe(1).f_globals):
+    # What the runtime does itself is no reason, and who reads what comes cannot wait for it.
+    current = holder.current if looks and not _is_own(sys._getframe(1).f_globals) else None
+    if current is not None and current.running and not current.inbox.is_reader():
         settle()
 
 

@@ -28,19 +28,27 @@ READ_BYTES = FRAME_BYTES // 2
 LOST_CHANNEL_SECONDS = 0.2
 LAST_WORDS_SECONDS = 2.0
 SMALL_READ = 4096
+STARTS_BYTES = 4096
 GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Relay:
     """Owns the worker's life and the way to the host."""
 
-    def __init__(self, worker: int, stdout: int, stderr: int, frames: int, record: Record | None) -> None:
+    def __init__(self, worker: int, streams: tuple[int, int], ways: tuple[int, int], record: Record | None) -> None:
+        """`streams` are its stdout and stderr, `ways` those for its frames and for starts of runs."""
         self.worker = worker
         self.record = record
-        self.cell = 0
+        stdout, stderr = streams
+        frames, self.starts = ways
+        self.announced = bytearray()
+        # Of the run that has begun and not ended.
+        self.cell: int | None = None
         self.status: int | None = None
         self.terminated = False
-        self.oom_kills = oom_kills()
+        # Processes killed for memory before this run; counted anew after each.
+        self.oom_kills: int | None = None
+        self.oom_kills_known = False
         out, err = record.rings if record is not None else (None, None)
         self.streams = (Stream("stdout", stdout, out), Stream("stderr", stderr, err))
         self.open = {stream.descriptor: stream for stream in self.streams}
@@ -52,7 +60,7 @@ class Relay:
         self.lull = False
         self.lost_at: float | None = None
         self.wake, wake_write = posix.pipe()
-        for descriptor in (HOST_OUT, stdout, stderr, frames, self.wake, wake_write):
+        for descriptor in (HOST_OUT, *streams, *ways, self.wake, wake_write):
             posix.set_blocking(descriptor, False)
         for number in (_signal.SIGCHLD, _signal.SIGTERM):
             _signal.signal(number, lambda _number, _frame: None)
@@ -83,6 +91,9 @@ class Relay:
         if self.lines:
             self._relay()
             return
+        if not self.oom_kills_known:
+            # A child that was killed for memory in an earlier run says nothing of how the worker ends in this one.
+            self.oom_kills, self.oom_kills_known = oom_kills(), True
         timeout, poll = -1, self.all
         now = time.monotonic()
         if self.flush_at is not None:
@@ -122,9 +133,9 @@ class Relay:
             self.all.unregister(stream.descriptor)
             del self.open[stream.descriptor]
             return 0
-        if not self.lines:
-            # The run that printed this has sent its `!begin` before, so that it is counted to the right budget.
-            self._pull()
+        if self.cell is None:
+            # The run that printed this has said that it begins, so that it is counted to the right budget.
+            self._look_for_start()
         self.pending += stream.feed(data)
         if self.flush_at is None and stream.size:
             self.flush_at = time.monotonic() + FLUSH_SECONDS
@@ -161,11 +172,7 @@ class Relay:
         if b"\n" in data:
             lines = self.partial.split(b"\n")
             self.partial = lines.pop()
-            for line in lines:
-                if self.lines or not line.startswith(b"!begin "):
-                    self.lines.append(line)
-                else:
-                    self._begin(line)
+            self.lines += lines
         if len(self.partial) > FRAME_LIMIT:
             self._kill()
             self.status = EXIT_PROTOCOL
@@ -178,20 +185,26 @@ class Relay:
         self._drain()
         self._flush(final=True)
         for line in lines:
-            if not line.startswith(b"!"):
+            if line != b"!end":
                 self.pending += line
                 self.pending += b"\n"
-            elif line == b"!end":
-                self._tell_dropped()
-                self._end_run()
-            else:
-                self._begin(line)
+                continue
+            if self.cell is None:
+                self._look_for_start()
+            self._tell_dropped()
+            self._end_run()
 
-    def _begin(self, line: bytearray) -> None:
-        """`!begin BYTES CELL`: a run begins, its budget, its number. User code may forge it; the host has limits."""
-        # A child that was killed for memory in an earlier run says nothing of how the worker ends in this one.
-        self.oom_kills = oom_kills()
-        budget, _, cell = line[7:].partition(b" ")
+    def _look_for_start(self) -> None:
+        """`BYTES CELL`: a run begins, its budget, its number. User code may forge it; the host has limits."""
+        try:
+            self.announced += posix.read(self.starts, STARTS_BYTES)
+        except BlockingIOError:
+            pass
+        line, end, rest = self.announced.partition(b"\n")
+        if not end and len(line) < STARTS_BYTES:
+            return
+        self.announced = rest
+        budget, _, cell = line.partition(b" ")
         if budget.isdigit() and len(budget) < 16:
             for stream in self.streams:
                 stream.begin(int(budget))
@@ -210,12 +223,14 @@ class Relay:
             ).encode()
 
     def _end_run(self) -> None:
+        printed = any(stream.total > stream.start for stream in self.streams)
         out, err = (stream.end_run() for stream in self.streams)
-        if self.record is not None:
+        if self.record is not None and printed:
             try:
-                self.record.end_run(self.cell, (out, err))
+                self.record.end_run(self.cell or 0, (out, err))
             except OSError:
                 self.record = None
+        self.cell, self.oom_kills_known = None, False
 
     def _woken(self) -> None:
         if _signal.SIGTERM in posix.read(self.wake, 512):

@@ -1,4 +1,4 @@
-"""Calls from user code to the host: from any thread and any event loop, answered by the reader thread.
+"""Calls from user code to the host: from any thread and any event loop, answered in the thread that reads frames.
 
 A call is in `pending` from just before its request is sent until its response or its cancellation, and whoever takes
 it out there ends it. Each step on the shared state is one operation that the interpreter does not divide, so there is
@@ -13,6 +13,7 @@ import posix
 from mcp._guest.channel import Channel, Undisturbed
 from mcp._guest.errors import MCPError, brief, from_host
 from mcp._guest.frames import encode, encode_exactly
+from mcp._guest.inbox import Inbox
 from mcp._guest.loading import load
 from mcp._guest.relay import FRAME_LIMIT
 
@@ -53,8 +54,8 @@ class Call:
 class Calls:
     """All calls of this process."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
+    def __init__(self, channel: Channel, inbox: Inbox) -> None:
+        self.channel, self.inbox = channel, inbox
         self.process = posix.getpid()
         self.main_thread = _thread.get_ident()
         self.numbers = count(1)
@@ -109,7 +110,7 @@ class Calls:
         self._undisturbed(self.channel.send, line)
 
     def take(self, frame: "dict[str, object]") -> None:
-        """A response, in the reader thread, which must not write: the host may be waiting for it to read."""
+        """A response, in the thread that reads, which must not write: the host may be waiting for it to read."""
         number = frame.get("call")
         call = self.pending.pop(number, None) if isinstance(number, int) else None
         if call is None:
@@ -166,6 +167,7 @@ class Calls:
             return
         call.request["id"] = self.run
         self.channel.send(_line(call.request))
+        self.inbox.expect()
         call.sent = True
         call.request = {}
 

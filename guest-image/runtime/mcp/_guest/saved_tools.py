@@ -78,7 +78,7 @@ _library = _Library()
 
 
 def receive(saved: object, own: object) -> None:
-    """In the reader thread, before any code has run: what the host has."""
+    """In the thread that reads, before any code has run: what the host has."""
     library = _Library()
     for entry in saved if isinstance(saved, list) else ():
         name, source = entry

@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def start_worker(stdout: int, stderr: int, frames: int, record: int | None, began: float) -> "NoReturn":
-    """Takes over the process; ends it with the host."""
+def start_worker(
+    streams: tuple[int, int], ways: tuple[int, int], record: int | None, began: float
+) -> "NoReturn":
+    """Takes over the process; ends it with the host. `ways` to init: for frames, and for starts of runs."""
     posix.setpgid(0, 0)
-    channel = Channel(posix.dup(0), frames)
+    stdout, stderr = streams
+    channel = Channel(posix.dup(0), *ways)
     null = posix.open("/dev/null", posix.O_RDONLY)
     for source, target in ((null, 0), (stdout, 1), (stderr, 2)):
         posix.dup2(source, target)

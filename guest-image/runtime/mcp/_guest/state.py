@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def receive(frame: "dict[str, Any]") -> None:
-    """In the reader thread."""
+    """In the thread that reads."""
     tools = frame.get("tools")
     if isinstance(tools, dict):
         load("mcp._guest.saved_tools").receive(tools.get("saved"), tools.get("own"))

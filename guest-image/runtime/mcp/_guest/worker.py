@@ -1,7 +1,6 @@
 """The process that runs user code: takes `execute` frames one after another and answers each with `execution_done`."""
 
 from _collections import deque
-from _queue import Empty, SimpleQueue
 import posix
 import sys
 
@@ -11,6 +10,7 @@ from mcp._guest.channel import Channel, Undisturbed, aside
 from mcp._guest.environment import kept
 from mcp._guest.execution import Execution, failed, flush_streams
 from mcp._guest.frames import FrameError, encode
+from mcp._guest.inbox import Inbox
 from mcp._guest.interrupts import Interrupts
 from mcp._guest.limits import confine
 from mcp._guest.loading import load
@@ -43,19 +43,19 @@ class Worker:
             posix.register_at_fork(after_in_child=output.holder.forget)
         self.interrupts = Interrupts()
         self.interrupts.install()
-        self.calls = holder.current = Calls(channel)
-        self.execution = Execution(environment.prepare(), self.interrupts)
         # Code to run, and what the host wants of files between two runs.
         self.requests: deque[Request | dict[str, Any]] = deque()
-        self.wake: SimpleQueue[None] = SimpleQueue()
+        self.inbox = Inbox(channel, self._receive, self.requests)
+        self.calls = holder.current = Calls(channel, self.inbox)
+        self.execution = Execution(environment.prepare(), self.interrupts)
         self.begun: Request | None = None
         self.confined = False
         self.process = posix.getpid()
         posix.register_at_fork(after_in_child=channel.forget)
+        posix.register_at_fork(after_in_child=self.inbox.forget)
 
     def run(self) -> "NoReturn":
         """Runs what comes, until the host is gone."""
-        self.channel.listen(self._receive)
         preload = Preload()
         while True:
             # Signal handlers that user code left behind, for an alarm say, may raise anywhere in here. A request stays
@@ -74,18 +74,12 @@ class Worker:
 
     def _wait(self, preload: Preload) -> None:
         files = kept.arrived and load("mcp._guest.projects").busy()
-        if not (files or preload):
-            self.wake.get()
+        if self.inbox.wait(CALM_SECONDS if files or preload else None):
             return
-        try:
-            self.wake.get(timeout=CALM_SECONDS)
-            return
-        except Empty:
-            pass
         if files:
-            load("mcp._guest.projects").write(self.wake.empty)
+            load("mcp._guest.projects").write(self.inbox.is_quiet)
         else:
-            preload.step(self.wake.empty)
+            preload.step(self.inbox.is_quiet)
 
     def _serve(self, request: Request) -> None:
         run, cell, code, _ = request
@@ -113,6 +107,7 @@ class Worker:
         run, cell, code, frame = request
         with Undisturbed():
             self.begun = request
+            self.inbox.lend()
             self.interrupts.accept(run)
             self._limit(frame.get("limits"), run, cell)
             if isinstance(names := frame.get("known"), list):
@@ -125,7 +120,7 @@ class Worker:
     def _limit(self, limits: object, run: int, cell: int) -> None:
         limits = limits if isinstance(limits, dict) else {}
         open_files = limits.get("open_files")
-        self.channel.send(b"!begin %d %d\n" % (_size(limits.get("output_bytes"), DEFAULT_OUTPUT_BYTES), cell))
+        self.channel.begin(_size(limits.get("output_bytes"), DEFAULT_OUTPUT_BYTES), cell)
         output.holder.cell = cell
         allowance.begin(run, cell, _size(limits.get("text_bytes"), DEFAULT_TEXT_BYTES))
         # Once, before any code: what code sets for itself below that stays.
@@ -154,7 +149,7 @@ class Worker:
         self.interrupts.guard(lambda: sys.stderr.write(describe(error)["traceback"] + "\n"))
 
     def _receive(self, frame: dict[str, object]) -> None:
-        """In the reader thread. Types that are not known are left to later versions."""
+        """In the thread that reads. Types that are not known are left to later versions."""
         if frame["type"] == "rpc_response":
             self.calls.take(frame)
         elif frame["type"] == "read_file":
@@ -163,10 +158,8 @@ class Worker:
             self.interrupts.request(frame.get("id"))
         elif frame["type"] == "state":
             load("mcp._guest.state").receive(frame)
-            self.wake.put(None)
         elif frame["type"] in ("collect", "forget"):
             self.requests.append(frame)
-            self.wake.put(None)
         elif frame["type"] == "execute":
             run, code = frame.get("id"), frame.get("code")
             cell = frame.get("cell", run)
@@ -174,7 +167,6 @@ class Worker:
                 raise FrameError("execute needs a number `id`, a number `cell` and a text `code`")
             self.interrupts.accept(run)
             self.requests.append((run, cell, code, frame))
-            self.wake.put(None)
 
 
 def _size(number: object, usual: int) -> int:
