@@ -33,19 +33,26 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         match character {
             '\r' if behind.starts_with('\n') => shown.push('\r'),
             '\r' => shown.push_str("\\r"),
-            _ if is_hidden(character) => {
-                let _ = match u32::from(character) {
-                    number @ ..=0xff => write!(shown, "\\x{number:02x}"),
-                    number @ ..=0xffff => write!(shown, "\\u{number:04x}"),
-                    number => write!(shown, "\\U{number:08x}"),
-                };
-            }
+            _ if is_hidden(character) => escape(&mut shown, character.into()),
             _ => shown.push(character),
         }
         rest = behind;
     }
     shown.push_str(rest);
     Cow::Owned(shown)
+}
+
+/// Coloured output has two of them a line: `write!` would be half of what a megabyte costs.
+fn escape(shown: &mut String, number: u32) {
+    let (mark, digits) = match number {
+        ..=0xff => ('x', 2),
+        ..=0xffff => ('u', 4),
+        _ => ('U', 8),
+    };
+    shown.push('\\');
+    shown.push(mark);
+    let digits = (0..digits).rev().map(|place| number >> (4 * place) & 0xf);
+    shown.extend(digits.filter_map(|digit| char::from_digit(digit, 16)));
 }
 
 /// Bytes that `bytes` take as `decode` and `visible` show them: never fewer than there are.

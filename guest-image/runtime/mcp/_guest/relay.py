@@ -26,6 +26,7 @@ FLUSH_SECONDS = 0.005
 DRAIN_BYTES = 1 << 20
 READ_BYTES = FRAME_BYTES // 2
 LOST_CHANNEL_SECONDS = 0.2
+CALM_MILLISECONDS = 20
 LAST_WORDS_SECONDS = 2.0
 SMALL_READ = 4096
 STARTS_BYTES = 4096
@@ -46,9 +47,9 @@ class Relay:
         self.cell: int | None = None
         self.status: int | None = None
         self.terminated = False
-        # Processes killed for memory before this run; counted anew after each.
-        self.oom_kills: int | None = None
-        self.oom_kills_known = False
+        # Processes killed for memory before this run; counted anew after each, once nothing else is to be done.
+        self.oom_kills = oom_kills()
+        self.oom_kills_known = True
         out, err = record.rings if record is not None else (None, None)
         self.streams = (Stream("stdout", stdout, out), Stream("stderr", stderr, err))
         self.open = {stream.descriptor: stream for stream in self.streams}
@@ -91,10 +92,7 @@ class Relay:
         if self.lines:
             self._relay()
             return
-        if not self.oom_kills_known:
-            # A child that was killed for memory in an earlier run says nothing of how the worker ends in this one.
-            self.oom_kills, self.oom_kills_known = oom_kills(), True
-        timeout, poll = -1, self.all
+        timeout, poll = -1 if self.oom_kills_known else CALM_MILLISECONDS, self.all
         now = time.monotonic()
         if self.flush_at is not None:
             if now >= self.flush_at:
@@ -110,7 +108,11 @@ class Relay:
                 self.status = EXIT_PROTOCOL
                 return
             timeout = 20
-        self._handle(poll.poll(timeout))
+        events = poll.poll(timeout)
+        if not (events or self.oom_kills_known):
+            # A child that was killed for memory in an earlier run says nothing of how the worker ends in this one.
+            self.oom_kills, self.oom_kills_known = oom_kills(), True
+        self._handle(events)
 
     def _handle(self, events: list[tuple[int, int]]) -> None:
         for descriptor, event in events:
