@@ -45,8 +45,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 /// Coloured output has two of them a line: `write!` would be half of what a megabyte costs.
 fn escape(shown: &mut String, number: u32) {
     let (mark, digits) = match number {
-        ..=0xff => ('x', 2),
-        ..=0xffff => ('u', 4),
+        0..=0xff => ('x', 2),
+        0x100..=0xffff => ('u', 4),
         _ => ('U', 8),
     };
     shown.push('\\');
