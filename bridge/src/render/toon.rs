@@ -10,44 +10,34 @@ use super::visible::visible;
 
 /// New lines inside values are escaped by the notation, so no value can close the fence.
 pub(super) fn write(payload: &Payload) -> String {
-    let mut structured = payload.clone().into_structured();
-    make_visible(&mut structured);
-    match encode(structured) {
+    match encode(shown(payload)) {
         Ok(body) => format!("```toon\n{body}\n```"),
         // Should the encoder refuse, JSON says it too.
         Err(error) => {
             tracing::warn!(%error, "payload not encoded as toon");
-            let mut structured = payload.clone().into_structured();
-            make_visible(&mut structured);
-            format!("```json\n{structured}\n```")
+            format!("```json\n{}\n```", shown(payload))
         }
     }
-}
-
-fn encode(mut value: Value) -> Result<String, ToonError> {
-    make_exact(&mut value);
-    toon_format::encode_default(&value)
 }
 
 /// The notation escapes ASCII's controls only. What else turns or hides text reads as in the compact mode.
-fn make_visible(value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            if let Cow::Owned(shown) = visible(text) {
-                *text = shown;
-            }
+fn shown(payload: &Payload) -> Value {
+    let mut structured = payload.clone().into_structured();
+    each(&mut structured, &|value| {
+        if let Value::String(text) = value
+            && let Cow::Owned(shown) = visible(text)
+        {
+            *text = shown;
         }
-        Value::Array(items) => items.iter_mut().for_each(make_visible),
-        Value::Object(fields) => fields.values_mut().for_each(make_visible),
-        _ => {}
-    }
+    });
+    structured
 }
 
 /// The encoder holds numbers in 64 bits: what does not fit becomes text, as the notation's specification allows, for
 /// another number would be wrong.
-fn make_exact(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
+fn encode(mut value: Value) -> Result<String, ToonError> {
+    each(&mut value, &|value| {
+        if let Value::Number(number) = value {
             let text = number.to_string();
             let is_integer = !text.contains(['.', 'e', 'E']);
             let fits = number.is_i64() || number.is_u64();
@@ -56,9 +46,16 @@ fn make_exact(value: &mut Value) {
                 *value = Value::String(text);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(make_exact),
-        Value::Object(fields) => fields.values_mut().for_each(make_exact),
-        _ => {}
+    });
+    toon_format::encode_default(&value)
+}
+
+/// Changes every value that holds no others.
+fn each(value: &mut Value, change: &impl Fn(&mut Value)) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| each(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| each(field, change)),
+        _ => change(value),
     }
 }
 

@@ -4,6 +4,8 @@
 //! may be many, and few calls look at them. A guest names the files that changed; the host chooses, asks for those, and
 //! answers the call when they are on its disk.
 
+mod incoming;
+
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use self::incoming::Incoming;
 use super::capture::Capture;
 use super::dispatch::IDLE;
 use super::ending::Death;
@@ -43,17 +46,6 @@ pub(super) struct Known {
     told: BTreeSet<String>,
     incoming: Option<Incoming>,
     collections: u64,
-}
-
-/// Files that are being sent.
-struct Incoming {
-    id: u64,
-    wanted: BTreeSet<String>,
-    files: Vec<(String, Vec<u8>)>,
-    partial: Option<(String, Vec<u8>)>,
-    room: usize,
-    unread: Vec<String>,
-    done: bool,
 }
 
 impl Known {
@@ -135,39 +127,6 @@ impl Known {
             news.push(format!("{more} more files below /projects are not kept"));
         }
         self.notes.append(&mut news);
-    }
-}
-
-impl Incoming {
-    fn take(&mut self, piece: FilePiece<'_>) -> bool {
-        let path = piece.path.as_ref();
-        if self.done || !self.wanted.contains(path) {
-            return false;
-        }
-        let Some(bytes) = piece.bytes else {
-            self.wanted.remove(path);
-            self.unread.push(path.to_owned());
-            return true;
-        };
-        let (_, mut so_far) = self
-            .partial
-            .take()
-            .filter(|(partial, _)| partial == path)
-            .unwrap_or_default();
-        let Some(room) = self.room.checked_sub(bytes.len()) else {
-            self.wanted.remove(path);
-            self.unread.push(path.to_owned());
-            return true;
-        };
-        self.room = room;
-        so_far.extend_from_slice(&bytes);
-        if piece.more {
-            self.partial = Some((path.to_owned(), so_far));
-        } else {
-            self.wanted.remove(path);
-            self.files.push((path.to_owned(), so_far));
-        }
-        true
     }
 }
 
@@ -271,15 +230,8 @@ impl Live {
             paths: &paths,
             deleted,
         });
-        self.known.incoming = Some(Incoming {
-            id,
-            wanted: paths.into_iter().collect(),
-            files: Vec::new(),
-            partial: None,
-            room: usize::try_from(store.limits().file_bytes).unwrap_or(usize::MAX),
-            unread: Vec::new(),
-            done: false,
-        });
+        let room = usize::try_from(store.limits().file_bytes).unwrap_or(usize::MAX);
+        self.known.incoming = Some(Incoming::new(id, paths, room));
         let waited = timeout(COLLECT_LIMIT, self.until_collected(capture, output_bytes)).await;
         let incoming = self.known.incoming.take();
         match waited {

@@ -3,6 +3,7 @@
 mod faults;
 mod files;
 mod memory;
+mod old_memories;
 mod tools;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 use super::super::{Change, Error, Expected, Limits, Store};
 use super::{origin, store, store_with, to, value};
 
-fn file(root: &Path, name: &str) -> std::path::PathBuf {
+pub(super) fn file(root: &Path, name: &str) -> std::path::PathBuf {
     root.join("user_tools/memory").join(name)
 }
 
-fn old_record(key: &str, value: &Value) -> String {
+pub(super) fn old_record(key: &str, value: &Value) -> String {
     json!({"key": key, "value": value, "metadata": {"tag": "a"}, "created_at": 1.5, "updated_at": 2.5}).to_string()
 }
 
-fn put(root: &Path, name: &str, text: &str) {
+pub(super) fn put(root: &Path, name: &str, text: &str) {
     fs::create_dir_all(root.join("user_tools/memory")).unwrap();
     fs::write(file(root, name), text).unwrap();
     // Old enough to be what its writer wanted it to be.
@@ -25,7 +25,7 @@ fn put(root: &Path, name: &str, text: &str) {
     old.set_modified(std::time::UNIX_EPOCH).unwrap();
 }
 
-fn keys(store: &Store) -> Vec<String> {
+pub(super) fn keys(store: &Store) -> Vec<String> {
     let listing = store.memory().list().unwrap();
     listing.memories.into_iter().map(|info| info.key).collect()
 }
@@ -102,32 +102,6 @@ fn metadata_and_the_first_time_are_kept_when_a_value_is_overwritten() {
         store.memory().load("notes").unwrap().unwrap().metadata,
         json!({})
     );
-}
-
-#[test]
-fn old_names_are_read_and_written_where_the_key_inside_matches() {
-    let (root, store) = store();
-    put(root.path(), "a_b.json", &old_record("a b", &json!("old")));
-    assert_eq!(value(store.memory().load("a b").unwrap()), "old");
-    assert_eq!(value(store.memory().load("a_b").unwrap()), Value::Null);
-    assert_eq!(value(store.memory().load("a/b").unwrap()), Value::Null);
-    for key in ["a b", "a_b", "a/b", "a.b", "A b"] {
-        store.memory().save(key, &to(key), &origin()).unwrap();
-    }
-    for key in ["a b", "a_b", "a/b", "a.b", "A b", " a b\t"] {
-        assert_eq!(value(store.memory().load(key).unwrap()), key.trim());
-    }
-    let old: Value =
-        serde_json::from_str(&fs::read_to_string(file(root.path(), "a_b.json")).unwrap()).unwrap();
-    assert_eq!(
-        (&old["key"], &old["value"]),
-        (&json!("a b"), &json!("a b")),
-        "older programs find it still"
-    );
-    assert_eq!(keys(&store), ["A b", "a b", "a.b", "a/b", "a_b"]);
-    assert!(store.memory().delete("a b").unwrap().is_some());
-    assert!(store.memory().delete("a b").unwrap().is_none());
-    assert_eq!(value(store.memory().load("a_b").unwrap()), "a_b");
 }
 
 #[test]
@@ -334,71 +308,5 @@ proptest! {
             prop_assert_eq!(value(store.memory().load(key).unwrap()), key.as_str());
         }
         prop_assert_eq!(store.memory().list().unwrap().memories.len(), keys.len());
-    }
-}
-
-#[test]
-fn a_listed_memory_could_not_be_loaded_by_its_key() {
-    let (root, store) = store();
-    put(
-        root.path(),
-        "my notes.json",
-        &old_record("notes of mine", &json!(1)),
-    );
-    put(root.path(), "Other.json", &old_record("other", &json!(2)));
-    let memory = store.memory();
-    assert_eq!(keys(&store), ["notes of mine", "other"]);
-    assert_eq!(value(memory.load("other").unwrap()), json!(2));
-    assert_eq!(value(memory.load("notes of mine").unwrap()), json!(1));
-    let saved = memory.save("other", &to(3), &origin()).unwrap();
-    assert_eq!((saved.file.as_str(), saved.new), ("Other.json", false));
-    assert_eq!(
-        memory.delete("notes of mine").unwrap().as_deref(),
-        Some("my notes.json")
-    );
-    assert!(memory.load("notes of mine").unwrap().is_none());
-    // The name that a file has is no key.
-    assert!(memory.load("Other").unwrap().is_none());
-}
-
-#[test]
-fn numbers_as_python_writes_them_made_a_memory_of_the_predecessor_unreadable() {
-    let (root, store) = store();
-    let text = r#"{"key": "loss", "value": [NaN, Infinity, -Infinity, "NaN \" Infinity"], "metadata": {}, "own": NaN}"#;
-    put(root.path(), "loss.json", text);
-    let loaded = store.memory().load("loss").unwrap().unwrap();
-    assert_eq!(
-        loaded.value.get(),
-        r#"[null, 1e999, -1e999, "NaN \" Infinity"]"#
-    );
-    assert_eq!(store.memory().list().unwrap().memories.len(), 1);
-    assert!(
-        fs::read_to_string(file(root.path(), "loss.json"))
-            .unwrap()
-            .contains("NaN")
-    );
-}
-
-#[test]
-fn times_that_a_file_does_not_tell_were_those_of_the_moment_it_was_read() {
-    let (root, store) = store();
-    put(
-        root.path(),
-        "bare.json",
-        r#"{"value": 1, "created_at": "soon"}"#,
-    );
-    let path = file(root.path(), "bare.json");
-    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::new(1_600_000_000, 500_000_000);
-    let handle = fs::File::options().write(true).open(path).unwrap();
-    handle.set_modified(long_ago).unwrap();
-    let loaded = store.memory().load("bare").unwrap().unwrap();
-    let listed = &store.memory().list().unwrap().memories[0];
-    for time in [
-        &loaded.created_at,
-        &loaded.updated_at,
-        &listed.created_at,
-        &listed.updated_at,
-    ] {
-        assert_eq!(*time, json!(1_600_000_000.5));
     }
 }

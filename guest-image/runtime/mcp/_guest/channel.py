@@ -8,7 +8,7 @@ import _signal
 import _thread
 import posix
 
-__all__ = ["EXIT_LOST", "HANDLED_SIGNALS", "Channel", "Undisturbed", "aside", "identity"]
+__all__ = ["EXIT_LOST", "HANDLED_SIGNALS", "Channel", "Undisturbed", "aside", "identity", "let_go"]
 
 EXIT_LOST = 71
 # All that user code may handle, but for those that a fault of the process itself raises.
@@ -75,11 +75,7 @@ class Channel:
 
     def forget(self) -> None:
         """In a forked child: lets go of all descriptors."""
-        for descriptor in (self.source, self.target, self.starts):
-            try:
-                posix.close(descriptor)
-            except OSError:
-                pass
+        let_go(self.source, self.target, self.starts)
 
     def _identities(self) -> list[tuple[int, int]]:
         return [identity(descriptor) for descriptor in (self.source, self.target, self.starts)]
@@ -108,3 +104,12 @@ def identity(descriptor: int) -> tuple[int, int]:
     """Which open file that is."""
     status = posix.fstat(descriptor)
     return status.st_dev, status.st_ino
+
+
+def let_go(*descriptors: int) -> None:
+    """Closes what user code may have closed before."""
+    for descriptor in descriptors:
+        try:
+            posix.close(descriptor)
+        except OSError:
+            pass

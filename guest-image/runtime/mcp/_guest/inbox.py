@@ -10,7 +10,7 @@ import posix
 import select
 import time
 
-from mcp._guest.channel import EXIT_LOST, HANDLED_SIGNALS, Channel, Undisturbed, aside
+from mcp._guest.channel import EXIT_LOST, HANDLED_SIGNALS, Channel, Undisturbed, aside, let_go
 from mcp._guest.frames import FrameError, decode
 from mcp._guest.relay import EXIT_PROTOCOL
 
@@ -82,10 +82,7 @@ class Inbox:
 
     def forget(self) -> None:
         """In a forked child: lets go of the descriptor."""
-        try:
-            posix.close(self.timer)
-        except OSError:
-            pass
+        let_go(self.timer)
 
     def _set_timer(self, nanoseconds: int) -> None:
         try:

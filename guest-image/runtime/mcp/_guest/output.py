@@ -1,7 +1,6 @@
 """`runtime.last_output` and `runtime.outputs`: what earlier runs printed, by lines, without printing it again."""
 
-import posix
-
+from mcp._guest.channel import let_go
 from mcp._guest.errors import MCPError
 from mcp._guest.loading import load
 from mcp._guest.record import Index, Span
@@ -169,10 +168,7 @@ class _Holder:
     def forget(self) -> None:
         """In a forked child: lets go of the descriptor."""
         if self.index is not None:
-            try:
-                posix.close(self.index.descriptor)
-            except OSError:
-                pass
+            let_go(self.index.descriptor)
             self.index = None
 
 
