@@ -15,7 +15,7 @@ use crate::media;
 use crate::session::{Content, Display, Displays, OutFile, RunError, RunOutcome, State, Status};
 use crate::settings::OutputMode;
 
-use excerpt::{Excerpt, Whole};
+use excerpt::{Excerpt, Extent, Whole};
 
 pub use resource::{FILE_TEMPLATE, display_uri, file_uri, parse_file_uri};
 pub use visible::{count, size, visible};
@@ -108,14 +108,14 @@ impl Payload {
         let lost = outcome.state == State::Lost;
         let success = outcome.status == Status::Success;
         let room = usize::try_from(text_bytes).unwrap_or(usize::MAX);
-        // Of a run that was left running only the rest may be here, whose lines have other numbers in the whole.
-        let has_whole = !lost && outcome.run.is_none();
-        let whole = |name| {
-            has_whole.then_some(Whole {
-                name,
-                cell: outcome.cell,
-            })
+        let extent = match (outcome.status, &outcome.run) {
+            (Status::Running, _) => Extent::SoFar,
+            // Only the rest may be here, whose lines have other numbers in the whole.
+            (_, Some(_)) => Extent::Rest,
+            (_, None) => Extent::All,
         };
+        let cell = outcome.cell;
+        let whole = |name| (!lost).then_some(Whole { name, cell, extent });
         // The smaller stream is not cut for the larger one's sake.
         let (out, err) = (outcome.stdout.total(), outcome.stderr.total());
         let err_room = room.saturating_sub(out.try_into().unwrap_or(usize::MAX));

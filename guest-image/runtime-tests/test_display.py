@@ -100,6 +100,14 @@ def test_a_form_that_raises_made_a_good_run_fail(shared: Guest, code: str) -> No
     assert outcome.stderr == b"R._repr_mimebundle_ raised OSError: no dot\nR._repr_png_ raised ValueError: no picture\n"
 
 
+def test_a_data_frame_that_is_no_table_made_a_good_run_fail(shared: Guest) -> None:
+    outcome = shared.check(
+        "class DataFrame:\n    __module__ = 'pandas.core.frame'\n    shape = (1, 1)\n    columns = ['a']\n    def __repr__(self): return 'frame'\nDataFrame()"
+    )
+    assert outcome.result == "frame"
+    assert outcome.stderr.startswith(b"DataFrame as Markdown raised ")
+
+
 def test_a_form_that_has_to_be_awaited_is_none(shared: Guest) -> None:
     outcome = shared.check("class W:\n    async def _repr_png_(self): return b''\n    def __repr__(self): return 'W'\nW()")
     assert (outcome.result, outcome.stderr) == ("W", b"")

@@ -1,5 +1,7 @@
 """How values are shown: small ones by their repr, large ones by what they are, under a name that stays."""
 
+from typing import Any
+
 import pytest
 
 from guest import Guest
@@ -98,6 +100,55 @@ def test_the_budget_of_the_answer_is_the_measure(guest: Guest) -> None:
     assert guest.check("'x' * 9_000").result == f"str of 9,000 characters (kept as _r1)\n{'x' * 2666!r}\n... 5,001 characters left out; _r1[2666:] ...\n{'x' * 1333!r}"
     assert guest.check("'x' * 9_000", text_bytes=40_000).result == repr("x" * 9_000)
     assert guest.check("float('nan')").result == "nan"
+
+
+def test_the_line_that_says_what_is_missing_was_cut_off_with_the_rest() -> None:
+    for value in (b"\xff" * 50_000, "\x1b\n" * 50_000, bytearray(50_000), "\U000e0041" * 50_000):
+        text = _show(value, 8000)
+        assert len(text) < 8000, len(text)
+        head, missing, tail = text.split("\n")[1:]
+        shown = len(eval(head)) + len(eval(tail))
+        assert missing == f"... {len(value) - shown:,} {'characters' if isinstance(value, str) else 'bytes'} left out; _r3[{len(eval(head))}:] ..."
+    records = [{"k" * 100_000: 1}] * 3
+    assert len(_show(records, 8000)) < 500
+
+
+def test_values_within_values_took_time_without_end() -> None:
+    shared: object = ["x" * 200]
+    for _ in range(40):
+        shared = [shared, shared]
+    # Known by its first items only, whatever they hold.
+    assert _show(shared).split("\n")[1].startswith("[0] list of 2 list [0] list of 2 list [1] list of 2")
+    tree: object = {"leaf": "x" * 500}
+    for _ in range(40):
+        tree = {"left": tree, "right": tree}
+    assert _show(tree).startswith("dict of 2 items of dict (kept as _r3)\n'left': dict of 2 items")
+
+
+def test_lists_with_ways_of_their_own_failed_though_they_have_a_repr() -> None:
+    class Closed(list):  # type: ignore[type-arg]
+        def __getitem__(self, index: Any) -> Any:
+            raise ValueError("closed")
+
+    class Liar(list):  # type: ignore[type-arg]
+        def __len__(self) -> int:
+            return 10**9
+
+    class Mute(str):
+        def __len__(self) -> int:
+            raise ValueError("mute")
+
+    assert _show(Closed(range(1000))).split("\n")[1].startswith("[0, 1, 2")
+    assert _show(Liar([1])) == "[1]"
+    assert _show(Mute("x" * 1000)).split("\n")[1].startswith("'xxx")
+
+
+def test_a_proxy_without_its_object_could_not_be_shown(guest: Guest) -> None:
+    unbound = "class Unbound:\n    @property\n    def __class__(self): raise RuntimeError('outside of a request')\n    def __repr__(self): return '<unbound>'\n"
+    assert guest.check(f"{unbound}Unbound()").result == "<unbound>"
+    assert guest.check("[Unbound()]").result == "[<unbound>]"
+    assert guest.check("show(Unbound())").stdout == b"<unbound>\n"
+    assert "<weakproxy at " in str(guest.check("import weakref\nproxy = weakref.proxy({1})\nproxy").result)
 
 
 def test_results_of_tools_are_what_they_look_like() -> None:

@@ -127,6 +127,24 @@ def test_the_owners_text_may_do_more_or_fail(keeper: Keeper) -> None:
     assert outcome.stderr == b"user_tools.py cannot be loaded: ZeroDivisionError: division by zero (line 3)\n"
 
 
+def test_an_owners_text_that_exits_ended_every_run_of_every_session(keeper: Keeper) -> None:
+    keeper.give({"good": "def good(): return 1\n"}, "def mine(): return 2\nimport sys\nsys.exit(3)\n")
+    outcome = keeper.host.check("good(), mine()")
+    assert outcome.result == "(1, 2)"
+    assert outcome.stderr == b"user_tools.py cannot be loaded: SystemExit: 3 (line 3)\n"
+
+
+def test_an_owners_text_without_end_held_up_every_run(keeper: Keeper) -> None:
+    keeper.give({}, "def mine(): return 2\nprint('go', flush=True)\nwhile True: pass\n")
+    keeper.host.guest.execute("1")
+    begun = keeper.host.guest.until_output(b"go")
+    keeper.host.guest.interrupt()
+    assert keeper.host.guest.collect(begun).status == "interrupted"
+    outcome = keeper.host.check("mine()")
+    assert outcome.result == "2"
+    assert outcome.stderr == b"user_tools.py cannot be loaded: KeyboardInterrupt:  (line 3)\n"
+
+
 def test_the_owners_text_that_is_no_python_is_named(keeper: Keeper) -> None:
     keeper.give({"good": "def good(): return 1\n"}, "def f(:\n")
     outcome = keeper.host.check("good()")
@@ -155,6 +173,14 @@ def test_a_tool_is_saved_as_it_stands_in_its_cell_with_imports_and_constants(kee
     assert keeper.host.value("delete_tool('twice'), delete_tool('twice')") == "(True, False)"
 
 
+def test_a_definition_in_a_block_lost_what_its_texts_begin_with(keeper: Keeper) -> None:
+    code = "if 1:\n    def page(name):\n        text = f'''<a>\n    {name}\nend'''  # far left\n        return text, '''\n      six'''\n    save_tool(page)\n    shown = page(1)\nshown"
+    shown = keeper.host.check(code).result
+    namespace: dict[str, object] = {}
+    exec(keeper.tools["page"], namespace)
+    assert repr(namespace["page"](1)) == shown == repr(("<a>\n    1\nend", "\n      six"))  # type: ignore[operator]
+
+
 def test_classes_and_several_at_once_are_saved(keeper: Keeper) -> None:
     keeper.host.check("class Shape:\n    def area(self): return area(self)\ndef area(shape): return Shape\nsave_tool(Shape, area)")
     assert set(keeper.tools) == {"Shape", "area"}
@@ -166,6 +192,7 @@ def test_classes_and_several_at_once_are_saved(keeper: Keeper) -> None:
     [
         ("def f(): return helper()\ndef helper(): pass\nsave_tool(f)", "uses helper, not saved yet; save them together: save_tool(helper, f)"),
         ("data = object()\ndef f(): return data\nsave_tool(f)", "uses data (object), a variable of this session; pass it as an argument"),
+        ("class Named: __name__ = 'data'\ndata = Named()\ndef f(): return data\nsave_tool(f)", "uses data (Named), a variable of this session"),
         ("def f(): return nothing\nsave_tool(f)", "uses nothing, which is not defined here"),
         ("def outer(n):\n    def f(): return n\n    return f\nsave_tool(outer(1))", "holds n of the function around it"),
         ("save_tool(lambda: 1)", "has no name; use def"),
@@ -176,6 +203,8 @@ def test_classes_and_several_at_once_are_saved(keeper: Keeper) -> None:
         ("class C:\n    def m(self): pass\nsave_tool(C().m)", "is a method"),
         ("save_tool(5)", "give it a function or a class, not int"),
         ("import math\nsave_tool(math.floor)", "is not written in Python"),
+        ("open('own.py', 'w').write('def g(): pass')\nimport own\ndef f(): return own.g()\nsave_tool(f)", "uses own of own, a file that later sessions do not import"),
+        ("open('own.py', 'w').write('def g(): pass')\nfrom own import g\ndef f(): return g()\nsave_tool(f)", "uses g of own, a file that later sessions do not import"),
     ],
 )
 def test_what_cannot_be_saved_says_why(keeper: Keeper, code: str, expected: str) -> None:

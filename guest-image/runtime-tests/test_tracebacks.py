@@ -216,7 +216,8 @@ def test_suggestions(guest: Guest) -> None:
 def test_describing_can_fail_but_not_hurt(guest: Guest) -> None:
     outcome = guest.run("class Bad(Exception):\n    def __str__(self): exit(9)\nraise Bad")
     assert outcome.error["type"] == "Bad"
-    assert outcome.error["message"] == "(no description: SystemExit was raised while it was made)"
+    assert outcome.error["message"] == "<exception str() failed>"
+    assert "line 3, in <module>" in outcome.error["traceback"]
     guest.execute(
         "class Slow(Exception):\n    def __str__(self):\n        print('go')\n        while True: pass\nraise Slow"
     )
@@ -224,6 +225,28 @@ def test_describing_can_fail_but_not_hurt(guest: Guest) -> None:
     guest.interrupt()
     assert guest.collect(outcome).error["type"] == "Slow"
     assert guest.check("1").result == "1"
+
+
+def test_a_note_that_has_no_text_hid_the_whole_traceback(shared: Guest) -> None:
+    outcome = shared.run(
+        "class Note:\n    def __str__(self): raise RuntimeError\nerror = ValueError('why')\n"
+        "error.__notes__ = [Note(), 'more']\nraise error"
+    )
+    assert outcome.error["traceback"].endswith("line 5, in <module>\n    raise error\nValueError: why\n<note str() failed>\nmore")
+
+
+def test_a_long_line_with_a_mistake_in_it_came_back_whole_and_so_did_its_caret(shared: Guest) -> None:
+    before, after = ", ".join(["'x'"] * 5000), ", ".join(["'y'"] * 5000)
+    for code, shown in [
+        (f"rows = [{before}, +* 3, {after}]", ("'x', +* 3, 'y'", 1)),
+        (f"+* 3, {after}", ("+* 3, 'y'", 1)),
+        (f"return [{before}", ("return ['x'", 0)),
+    ]:
+        lines = shared.run(code).error["traceback"].split("\n")
+        assert len(lines) <= 4 and max(map(len, lines)) < 400, lines
+        assert shown[0] in lines[1]
+        if "*" in shown[0]:
+            assert lines[1][lines[2].index("^")] == "*"
 
 
 def test_user_code_can_print_its_own_tracebacks(guest: Guest) -> None:

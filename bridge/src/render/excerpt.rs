@@ -28,6 +28,19 @@ pub(super) struct Whole {
     pub(super) name: &'static str,
     /// Number of the cell that wrote it; its name for later calls.
     pub(super) cell: u64,
+    /// How the stream relates to it.
+    pub(super) extent: Extent,
+}
+
+/// How much of what a run prints the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it: lines have the numbers that they have there.
+    All,
+    /// The last part, of a run whose first parts have been read before.
+    Rest,
+    /// A part of it, and the run goes on: the whole can be read when it has ended.
+    SoFar,
 }
 
 /// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are no text take several each.
@@ -89,12 +102,18 @@ pub(super) fn text(text: String, room: usize) -> String {
 
 /// `; runtime.last_output.lines(60, 120), .grep("ERROR"), .tail(50); in later calls runtime.outputs[7]`
 fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
-    let Whole { name, cell } = whole;
-    let first = if lost > 0 {
+    let Whole { name, cell, extent } = whole;
+    let later = name.replace("last_output", &format!("outputs[{cell}]"));
+    let first = if extent == Extent::SoFar {
+        return format!("; once the run has ended: {name}.grep(\"ERROR\"), .tail(50)");
+    } else if lost > 0 {
         let kept = size(total.saturating_sub(lost));
         return format!(
-            "; the last {kept} are kept: {name}.grep(\"ERROR\"), .tail(50); in later calls {}",
-            name.replace("last_output", &format!("outputs[{cell}]"))
+            "; the last {kept} are kept: {name}.grep(\"ERROR\"), .tail(50); in later calls {later}"
+        );
+    } else if extent == Extent::Rest {
+        return format!(
+            "; all that the run has printed: {name}.grep(\"ERROR\"), .tail(50); in later calls {later}"
         );
     } else if head.is_empty() || head.ends_with('\n') {
         let from = newlines(head.as_bytes());
@@ -103,7 +122,6 @@ fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
         let from = head.chars().count();
         format!(".text[{from}:{}]", from + NEXT_CHARACTERS)
     };
-    let later = name.replace("last_output", &format!("outputs[{cell}]"));
     format!("; {name}{first}, .grep(\"ERROR\"), .tail(50); in later calls {later}")
 }
 
@@ -172,6 +190,7 @@ mod tests {
     const WHOLE: Whole = Whole {
         name: "runtime.last_output",
         cell: 7,
+        extent: Extent::All,
     };
 
     fn printed(text: &str) -> Captured {
@@ -213,6 +232,18 @@ mod tests {
         assert_eq!(excerpt.left_out, 8_800);
         let shown: String = text.lines().take(9).chain(text.lines().skip(997)).collect();
         assert_eq!(shown.len() + 12 + 8_800, text.len());
+    }
+
+    #[test]
+    fn what_was_left_out_while_a_run_went_on_was_nowhere_to_be_had() {
+        let text = |extent| {
+            let whole = Whole { extent, ..WHOLE };
+            stream(printed(&numbered(0..1000)), 100, Some(whole)).text
+        };
+        let told = "left out; once the run has ended: runtime.last_output.grep(\"ERROR\"), .tail(50) ...\n";
+        assert!(text(Extent::SoFar).contains(told));
+        let told = "left out; all that the run has printed: runtime.last_output.grep(\"ERROR\"), .tail(50); in later calls runtime.outputs[7] ...\n";
+        assert!(text(Extent::Rest).contains(told));
     }
 
     #[test]

@@ -11,6 +11,7 @@ __all__ = ["finish", "image_type", "result", "show"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Shown = tuple[str, "str | bytes"]
@@ -44,9 +45,9 @@ def show(*values: object) -> None:
         found = _named(value) or rich(value)
         if found is not None:
             _display(*found)
-        elif isinstance(value, (list, tuple)) and any(_is_blob(item) for item in value):
-            show(*value)
-        elif isinstance(value, str):
+        elif issubclass(type(value), (list, tuple)) and any(_is_blob(item) for item in value):  # type: ignore[attr-defined]
+            show(*value)  # type: ignore[misc]
+        elif issubclass(type(value), str):
             print(value)
         else:
             print(text_of(value, allowance.text_bytes, lambda value=value: _name(value)))
@@ -99,15 +100,18 @@ def finish() -> None:
 
 def rich(value: object) -> "Shown | None":
     """The best of its forms other than `repr`, if it has any."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return _of_bytes(value)
+    # Not `isinstance`, which asks the value itself: a proxy without its object raises then.
     kind = type(value)
-    if kind in (str, int, float, list, dict, tuple, set, bool) or isinstance(value, type):
+    if issubclass(kind, (bytes, bytearray, memoryview)):
+        return _of_bytes(value)  # type: ignore[arg-type]
+    if kind in (str, int, float, list, dict, tuple, set, bool) or issubclass(kind, type):
         return None
     if _comes_from(kind, "matplotlib.figure", "Figure"):
         return "image/png", _drawn(value)
     if _comes_from(kind, "pandas", "DataFrame") or _comes_from(kind, "polars", "DataFrame"):
-        return "text/markdown", load("mcp._guest.tables").markdown(value)
+        table = _attempt(f"{kind.__qualname__} as Markdown", lambda: load("mcp._guest.tables").markdown(value))
+        if table is not None:
+            return "text/markdown", str(table)
     bundle = _bundle(value)
     for mime, method in METHODS:
         data = bundle.get(mime)
@@ -120,17 +124,21 @@ def rich(value: object) -> "Shown | None":
 
 
 def _form(value: object, method: str, **arguments: object) -> object:
-    """One form of it. A form that fails is no failure of the run: it is told of, and another one has to do."""
+    form = _attempt(f"{type(value).__qualname__}.{method}", lambda: getattr(value, method)(**arguments))
+    if hasattr(form, "__await__"):
+        getattr(form, "close", int)()
+        return None
+    return form
+
+
+def _attempt(what: str, form: "Callable[[], object]") -> object:
+    """A form that fails is no failure of the run: it is told of, and another one has to do."""
     try:
-        form = getattr(value, method)(**arguments)
-        if hasattr(form, "__await__"):
-            getattr(form, "close", int)()
-            return None
-        return form
+        return form()
     except Exception as error:
         from sys import stderr
 
-        print(f"{type(value).__qualname__}.{method} raised {type(error).__name__}: {error}", file=stderr)
+        print(f"{what} raised {type(error).__name__}: {error}", file=stderr)
         return None
 
 
@@ -188,7 +196,8 @@ def _checked(mime: str, data: object) -> "str | bytes | None":
 def _named(value: object) -> "Shown | None":
     """A file that is a picture or a document, `show(path)` or its name; and a text that is a document itself."""
     is_path = callable(getattr(type(value), "__fspath__", None))
-    if isinstance(value, str):
+    if issubclass(type(value), str):
+        assert isinstance(value, str)
         if value[:4096].lstrip(BLANKS).startswith("<"):
             return _document(value)
         if value.rpartition(".")[2].lower() not in (*ENDINGS.values(), "jpeg", "htm"):
@@ -261,7 +270,7 @@ def _comes_from(kind: type, package: str, name: str) -> bool:
 
 
 def _is_blob(value: object) -> bool:
-    return isinstance(value, load("mcp._guest.results").Blob)
+    return issubclass(type(value), load("mcp._guest.results").Blob)
 
 
 def _is_image(mime: str) -> bool:

@@ -8,8 +8,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 FIRST, LAST = 3, 2
+# How deep the items of items are shown.
+NESTED = 2
 ITEM_CHARACTERS = 400
 SHOWN_KEYS = 12
+KEY_CHARACTERS = 40
 LOOKED_AT = 1000
 MOST_KEPT = 16
 DEPTH = 40
@@ -18,8 +21,11 @@ MOST_BITS = 14_000
 
 def text_of(value: object, limit: int, name: "Any") -> str:
     """What is shown of a value in about `limit` characters. A preview asks `name()` what the value is kept as."""
-    if is_large(value, limit):
-        return preview(value, limit, name())
+    try:
+        if is_large(value, limit):
+            return preview(value, limit, name())
+    except Exception:
+        pass  # a class that is a list in a way of its own: its repr has to do
     text = repr(value)
     return text if len(text) <= limit else cut_text(text, f"{_kind(value)}, its repr", limit, name())
 
@@ -52,8 +58,8 @@ def _measure(value: object, limit: int, depth: int) -> int:
     return 1
 
 
-def preview(value: object, limit: int, name: str) -> str:
-    """Of a value that `is_large`."""
+def preview(value: object, limit: int, name: str, depth: int = 0) -> str:
+    """Of a value that `is_large`; `depth` counts the values around it."""
     kind = _base(value)
     if kind is str:
         assert isinstance(value, str)
@@ -66,8 +72,8 @@ def preview(value: object, limit: int, name: str) -> str:
         return f"int of {int.bit_length(value):,} bits (kept as {name})"  # type: ignore[arg-type]
     if kind is dict:
         assert isinstance(value, dict)
-        return _of_dict(value, limit, name)
-    return _of_items(value, limit, name)
+        return _of_dict(value, limit, name, depth)
+    return _of_items(value, limit, name, depth)
 
 
 def keep(namespace: "dict[str, Any]", value: object, cell: int) -> str:
@@ -83,17 +89,18 @@ def keep(namespace: "dict[str, Any]", value: object, cell: int) -> str:
     return name
 
 
-def short(value: object, limit: int = ITEM_CHARACTERS) -> str:
-    """A value in one line."""
+def short(value: object, limit: int = ITEM_CHARACTERS, depth: int = 0) -> str:
+    """A value in one line; `depth` counts the values around it."""
     try:
-        text = preview(value, limit // 2, "").replace(" (kept as )", "") if is_large(value, limit) else repr(value)
+        large = is_large(value, limit)
+        text = preview(value, limit // 2, "", depth).replace(" (kept as )", "") if large else repr(value)
     except Exception as error:
         return f"<{_kind(value)} whose repr raised {type(error).__name__}>"
     text = text.replace("\n", " ")
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
-def _of_items(value: "Any", limit: int, name: str) -> str:
+def _of_items(value: "Any", limit: int, name: str, depth: int) -> str:
     size = len(value)
     items = value if isinstance(value, (list, tuple)) else [item for item, _ in zip(value, range(FIRST), strict=False)]
     sample = items[:LOOKED_AT]
@@ -102,26 +109,30 @@ def _of_items(value: "Any", limit: int, name: str) -> str:
     if len(items) != size and len(kinds) == 1:
         of = kinds[0]
     head = f"{_base(value).__name__} of {size:,} {of}{_keys(sample)} (kept as {name})"
+    if depth >= NESTED:
+        return head
     room = max(40, min(ITEM_CHARACTERS, limit // (FIRST + LAST)))
     if len(items) != size:
-        return "\n".join([head, *(short(item, room) for item in items), "..."])
-    first = [f"[{index}] {short(item, room)}" for index, item in enumerate(items[:FIRST])]
+        return "\n".join([head, *(short(item, room, depth + 1) for item in items), "..."])
+    first = [f"[{index}] {short(item, room, depth + 1)}" for index, item in enumerate(items[:FIRST])]
     rest = range(max(FIRST, size - LAST), size)
     gap = ["..."] if rest and rest[0] > FIRST else []
-    return "\n".join([head, *first, *gap, *(f"[{index}] {short(items[index], room)}" for index in rest)])
+    return "\n".join([head, *first, *gap, *(f"[{index}] {short(items[index], room, depth + 1)}" for index in rest)])
 
 
-def _of_dict(value: "dict[Any, Any]", limit: int, name: str) -> str:
+def _of_dict(value: "dict[Any, Any]", limit: int, name: str, depth: int) -> str:
     size = len(value)
     room = max(40, min(ITEM_CHARACTERS, limit // (FIRST + LAST)))
     kinds = list(dict.fromkeys(_kind(item) for _, item in zip(range(LOOKED_AT), value.values(), strict=False)))
     of = f" of {kinds[0]}" if len(kinds) == 1 else ""
     head = f"dict of {size:,} {'item' if size == 1 else 'items'}{of} (kept as {name})"
+    if depth >= NESTED:
+        return head
     shown = [key for key, _ in zip(value, range(SHOWN_KEYS), strict=False)]
-    lines = [f"{short(key, room // 2)}: {short(value[key], room)}" for key in shown]
-    gap = ["..."] if size > SHOWN_KEYS else []
     last = [] if size <= SHOWN_KEYS else [next(reversed(value))]
-    return "\n".join([head, *lines, *gap, *(f"{short(key, room // 2)}: {short(value[key], room)}" for key in last)])
+    lines = [f"{short(key, room // 2, depth + 1)}: {short(value[key], room, depth + 1)}" for key in (*shown, *last)]
+    gap = ["..."] if last else []
+    return "\n".join([head, *lines[: len(shown)], *gap, *lines[len(shown) :]])
 
 
 def _keys(items: "Any") -> str:
@@ -129,18 +140,32 @@ def _keys(items: "Any") -> str:
     if not items or any(_base(item) is not dict for item in items):
         return ""
     keys = list(dict.fromkeys(key for item in items for key in item))
-    names = [key if isinstance(key, str) and key.isidentifier() else short(key, 40) for key in keys[:SHOWN_KEYS]]
+    names = [_key(key) for key in keys[:SHOWN_KEYS]]
     shown = ", ".join(names)
     more = f", ... ({len(keys)} in all)" if len(keys) > SHOWN_KEYS else ""
     return f", keys: {shown}{more}"
 
 
+def _key(key: object) -> str:
+    is_plain = isinstance(key, str) and len(key) <= KEY_CHARACTERS and key.isidentifier()
+    return str(key) if is_plain else short(key, KEY_CHARACTERS)
+
+
 def _cut_sequence(value: "str | bytes | bytearray", what: str, limit: int, name: str) -> str:
-    head, tail = limit // 3, limit // 6
-    gap = len(value) - head - tail
+    head, tail = value[: limit // 3], value[len(value) - limit // 6 :]
+    # Escapes take several characters each.
+    while _is_wide(head, limit // 3):
+        head = head[: len(head) // 2]
+    while _is_wide(tail, limit // 6):
+        tail = tail[len(tail) - len(tail) // 2 :]
+    gap = len(value) - len(head) - len(tail)
     unit = "characters" if isinstance(value, str) else "bytes"
-    missing = f"... {gap:,} {unit} left out; {name}[{head}:] ..."
-    return f"{what} (kept as {name})\n{value[:head]!r}\n{missing}\n{value[len(value) - tail :]!r}"
+    missing = f"... {gap:,} {unit} left out; {name}[{len(head)}:] ..."
+    return f"{what} (kept as {name})\n{head!r}\n{missing}\n{tail!r}"
+
+
+def _is_wide(part: "str | bytes | bytearray", room: int) -> bool:
+    return len(part) > 1 and len(repr(part)) > room * 3 // 2 + 20
 
 
 def cut_text(text: str, what: str, limit: int, name: str) -> str:
@@ -155,7 +180,8 @@ def _base(value: object) -> type:
     """The builtin whose `repr` the value has: results of tools are lists and dicts that know more."""
     kind = type(value)
     for base in (str, bytes, bytearray, list, tuple, set, frozenset, dict, int):
-        if isinstance(value, base):
+        # Not `isinstance`, which asks the value itself: a proxy without its object raises then.
+        if issubclass(kind, base):
             return base if kind.__repr__ is base.__repr__ else kind
     return kind
 

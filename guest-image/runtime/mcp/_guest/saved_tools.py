@@ -103,7 +103,8 @@ def learn() -> None:
         print(f"user_tools.py is not read, but for the saved tools in it: {own.broken}", file=sys.stderr)
         return
     if not simple:
-        _load_one(own)
+        if own.space is None:
+            _load_one(own)
         if own.broken:
             print(own.broken, file=sys.stderr)
         names = [name for name in own.space or () if not name.startswith("_") and name not in _starting_names()]
@@ -183,12 +184,14 @@ def _load_one(tool: _Tool) -> None:
         code = compile(tool.source, tool.filename, "exec", dont_inherit=True)
         _give(space, code, tool)
         exec(code, space)
-    except Exception as error:
+    except BaseException as error:
         spoken = f"saved tool {tool.name!r}" if tool.name else "user_tools.py"
         mend = f"; save it anew, or delete_tool({tool.name!r})" if tool.name else ""
         tool.broken = f"{spoken} cannot be loaded: {_why(error)}{mend}"
         if not tool.name:
             tool.space = space  # what it defined before it failed
+        if not isinstance(error, (Exception, SystemExit)):
+            raise  # the run was interrupted meanwhile
         return
     finally:
         tool.loading = False

@@ -7,11 +7,13 @@ from mcp._guest import environment, saved_tools
 from mcp._guest.errors import brief
 from mcp._guest.loading import load
 from mcp._guest.rpc import calls
+from mcp._guest.source import is_user_code
 
 __all__ = ["delete", "listing", "save"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 # Characters of a constant that is saved with a tool.
@@ -128,9 +130,21 @@ def _definition(lines: "list[str]", name: str, first: int | None) -> str:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
             start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             if first in (None, start, node.lineno):
-                text = "".join(lines[start - 1 : node.end_lineno])
-                return str(load("textwrap").dedent(text)) if node.col_offset else text
+                text = lines[start - 1 : node.end_lineno]
+                return "".join(_dedented(text, start, node, ast) if node.col_offset else text)
     return ""
+
+
+def _dedented(lines: "list[str]", start: int, node: "Any", ast: "Any") -> "Iterator[str]":
+    """A definition that stood in a block. What lies within a string is no indentation."""
+    texts = (ast.Constant, ast.JoinedStr, getattr(ast, "TemplateStr", ast.JoinedStr))
+    inside: set[int] = set()
+    for part in ast.walk(node):
+        if isinstance(part, texts):
+            inside.update(range(part.lineno + 1, part.end_lineno + 1))
+    for number, line in enumerate(lines, start):
+        blanks = len(line) - len(line.lstrip(" \t\f"))
+        yield line if number in inside else line[min(node.col_offset, blanks) :]
 
 
 def _needs(name: str, source: str, namespace: "dict[str, Any]", together: "set[str]") -> _Need:
@@ -147,11 +161,17 @@ def _needs(name: str, source: str, namespace: "dict[str, Any]", together: "set[s
         value = namespace[used]
         if _is_given(used, value, together):
             continue
+        home = _session_module(value)
+        if home:
+            if matters:
+                mend = "define it in a cell, and save it too"
+                raise _refuse(name, f"it uses {used} of {home}, a file that later sessions do not import; {mend}")
+            continue
         line = _line_for(used, value)
         if line:
             need.lines.append(line)
             need.told.append(line if line.startswith(("import ", "from ")) else f"{used} as it is now")
-        elif getattr(value, "__module__", None) == "__main__" and hasattr(value, "__name__"):
+        elif getattr(value, "__module__", None) == "__main__" and hasattr(value, "__name__") and callable(value):
             unsaved.append(used)
         elif matters:
             kind = type(value).__name__
@@ -171,6 +191,13 @@ def _is_given(used: str, value: object, together: "set[str]") -> bool:
         return True
     tool = saved_tools.entries().get(used)
     return tool is not None and (getattr(value, "__module__", None) in (saved_tools.MODULE, "__main__"))
+
+
+def _session_module(value: "Any") -> str:
+    """The name of the module, of those that code wrote into files, that it is or comes from."""
+    name = str(getattr(value, "__name__" if isinstance(value, type(sys)) else "__module__", ""))
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return name if name != "__main__" and isinstance(file, str) and is_user_code(file) else ""
 
 
 def _line_for(used: str, value: "Any") -> str:

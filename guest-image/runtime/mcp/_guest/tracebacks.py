@@ -146,7 +146,7 @@ def _last_lines(error: BaseException) -> "list[str]":
     lines = [f"{_type_name(error)}: {message}" if message else _type_name(error)]
     notes = getattr(error, "__notes__", None)
     if isinstance(notes, (list, tuple)):
-        lines += [_middle_out(str(note), MESSAGE_CHARACTERS) for note in notes[:100]]
+        lines += [_middle_out(_said(note, "note"), MESSAGE_CHARACTERS) for note in notes[:100]]
     return "\n".join(lines).split("\n")
 
 
@@ -162,7 +162,22 @@ def _by_traceback_module(error: BaseException) -> "list[str]":
     if isinstance(error, SyntaxError) and lines and lines[0].startswith('  File "'):
         filename, _, place = lines[0][8:].partition('", ')
         lines[0] = f"  {label(filename)}, {place}"
+        if lines[1].startswith("    "):
+            lines[1:3] = _around_mark(lines[1:3])
     return lines
+
+
+def _around_mark(lines: "list[str]") -> "list[str]":
+    """Of a long source line, and of the line with carets below it, the part around these."""
+    if len(lines[0]) <= LINE_CHARACTERS:
+        return lines
+    source, mark = lines[0].rstrip("\n"), lines[1] if len(lines) > 1 else ""
+    start = max(0, mark.find("^") - LINE_CHARACTERS // 2)
+    end = start + LINE_CHARACTERS
+    before = "    ..." if start else ""
+    shown = [f"{before}{source[start:end]}{'...' if end < len(source) else ''}\n"]
+    is_mark = bool(mark.strip()) and not mark.strip(" ^\n")
+    return [*shown, f"{' ' * len(before)}{mark[start:end].rstrip()}\n" if is_mark else mark[:end]]
 
 
 def _type_name(error: BaseException) -> str:
@@ -174,10 +189,17 @@ def _type_name(error: BaseException) -> str:
 
 
 def _message(error: BaseException) -> str:
+    return _said(error, "exception")
+
+
+def _said(value: object, what: str) -> str:
+    """Its text. That is user code: whatever it raises, the rest of the story is told."""
     try:
-        return str(error)
-    except Exception:
-        return "<exception str() failed>"
+        return str(value)
+    except KeyboardInterrupt:
+        raise  # the run is to end
+    except BaseException:
+        return f"<{what} str() failed>"
 
 
 def _middle_out(text: str, limit: int) -> str:
