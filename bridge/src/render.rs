@@ -213,22 +213,22 @@ impl Payload {
     }
 
     /// The structured content: every field that is not empty, in a fixed order.
-    pub fn into_structured(self) -> Value {
+    pub fn structured(&self) -> Value {
         let mut fields = Map::new();
         let mut put = |name: &str, value: Value| {
             fields.insert(name.to_owned(), value);
         };
         put("status", self.status.into());
-        put_text(&mut put, "summary", Some(self.summary));
-        put_text(&mut put, "note", self.note);
+        put_text(&mut put, "summary", Some(&self.summary));
+        put_text(&mut put, "note", self.note.as_deref());
         if let Some(code) = self.exit_code {
             put("exitCode", code.into());
         }
         if !self.servers.is_empty() {
-            put("servers", self.servers.into());
+            put("servers", json!(self.servers));
         }
-        put_text(&mut put, "stdout", Some(self.stdout));
-        put_text(&mut put, "stderr", Some(self.stderr));
+        put_text(&mut put, "stdout", Some(&self.stdout));
+        put_text(&mut put, "stderr", Some(&self.stderr));
         for (name, bytes) in [
             ("stdoutDropped", self.left_out.0),
             ("stderrDropped", self.left_out.1),
@@ -237,7 +237,7 @@ impl Payload {
                 put(name, bytes.into());
             }
         }
-        put_text(&mut put, "result", self.result);
+        put_text(&mut put, "result", self.result.as_deref());
         let displays = self.displays.iter().map(|shown| {
             let bytes = shown.display.content.as_bytes().len();
             json!({"mimeType": shown.display.mime, "bytes": bytes})
@@ -250,15 +250,15 @@ impl Payload {
             json!({"name": file.name, "uri": file.uri, "mimeType": file.mime, "size": file.size})
         });
         put_list(&mut put, "files", files.collect());
-        put_text(&mut put, "error", self.error);
-        put_text(&mut put, "reason", self.reason);
+        put_text(&mut put, "error", self.error.as_deref());
+        put_text(&mut put, "reason", self.reason.as_deref());
         if let Some(seconds) = self.timeout_seconds {
             put("timeoutSeconds", seconds.into());
         }
-        put_text(&mut put, "toolCalls", self.calls);
-        put_text(&mut put, "session", self.session);
-        put_text(&mut put, "run", self.run);
-        put_text(&mut put, "state", self.state.map(str::to_owned));
+        put_text(&mut put, "toolCalls", self.calls.as_deref());
+        put_text(&mut put, "session", self.session.as_deref());
+        put_text(&mut put, "run", self.run.as_deref());
+        put_text(&mut put, "state", self.state);
         Value::Object(fields)
     }
 }
@@ -269,9 +269,9 @@ fn put_list(put: &mut impl FnMut(&str, Value), name: &str, list: Vec<Value>) {
     }
 }
 
-fn put_text(put: &mut impl FnMut(&str, Value), name: &str, text: Option<String>) {
+fn put_text(put: &mut impl FnMut(&str, Value), name: &str, text: Option<&str>) {
     if let Some(text) = text.filter(|text| !text.is_empty()) {
-        put(name, Value::String(text));
+        put(name, text.into());
     }
 }
 

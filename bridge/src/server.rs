@@ -113,21 +113,21 @@ impl Server {
         }
     }
 
-    fn answer(&self, payload: Payload) -> CallToolResult {
+    fn answer(&self, payload: &Payload) -> CallToolResult {
         let text = ContentBlock::text(payload.text(self.face.output_mode));
-        let content = [text].into_iter().chain(resources::blocks(&payload));
+        let content = [text].into_iter().chain(resources::blocks(payload));
         let content = content.collect();
         let mut result = if payload.is_error() {
             CallToolResult::error(content)
         } else {
             CallToolResult::success(content)
         };
-        result.structured_content = Some(payload.into_structured());
+        result.structured_content = Some(payload.structured());
         result
     }
 
     /// Likewise, as JSON, for answers whose type holds no results of tools.
-    fn written(&self, payload: Payload) -> Result<JsonObject, ErrorData> {
+    fn written(&self, payload: &Payload) -> Result<JsonObject, ErrorData> {
         match serde_json::to_value(self.answer(payload)) {
             Ok(Value::Object(result)) => Ok(result),
             Ok(_) | Err(_) => Err(ErrorData::internal_error("answer not written", None)),
@@ -177,7 +177,7 @@ impl ServerHandler for Server {
         }
         match self.call(request, &context).await {
             Ok(response) => Ok(response),
-            Err(refused) => Ok(self.answer(refused.into_payload()).into()),
+            Err(refused) => Ok(self.answer(&refused.into_payload()).into()),
         }
     }
 
@@ -222,7 +222,7 @@ impl ServerHandler for Server {
                 let payload = Payload::invalid(
                     "arguments must be an object such as {\"code\": \"print(1)\"}".to_owned(),
                 );
-                self.written(payload)
+                self.written(&payload)
                     .map(|result| CustomResult::new(result.into()))
             }
             ("tools/call", Some(name)) => Err(unknown_tool(name)),

@@ -1,6 +1,7 @@
 //! Speed and size beside their floor, in one run: medians of interleaved rounds, so that a busy machine slows both sides alike.
 //!
-//! `bridge-bench [--json] [--quick] [--kept]` (the last: only what outlives sessions), run by `make bench` with the engines of the suite and the release build of the bridge.
+//! `bridge-bench [--json] [--quick] [--kept | --render]` (the last two: only what outlives sessions, or only rendering), run by
+//! `make bench` with the engines of the suite and the release build of the bridge.
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
 
 mod calls;
@@ -19,26 +20,34 @@ fn main() {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
     let scale = if has("--quick") { 5 } else { 1 };
     let mut report = Report::default();
-    if !has("--kept") {
-        bridge_part(&mut report, scale);
+    if has("--render") {
         render_part(&mut report, scale);
-    }
-    kept_part(&mut report, scale);
-    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
-        let Some(engine) = EngineUnderTest::shared(kind) else {
-            continue;
-        };
-        engine.ensure_image();
-        starts_part(&mut report, &engine, scale);
-        if !has("--kept") {
-            engine_part(&mut report, &engine, scale);
-            servers_part(&mut report, &engine, scale);
-        }
+    } else {
+        parts(&mut report, scale, has("--kept"));
     }
     if has("--json") {
         println!("{}", report.json());
     } else {
         println!("{}", report.table());
+    }
+}
+
+fn parts(report: &mut Report, scale: usize, only_kept: bool) {
+    if !only_kept {
+        bridge_part(report, scale);
+        render_part(report, scale);
+    }
+    kept_part(report, scale);
+    for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
+        let Some(engine) = EngineUnderTest::shared(kind) else {
+            continue;
+        };
+        engine.ensure_image();
+        starts_part(report, &engine, scale);
+        if !only_kept {
+            engine_part(report, &engine, scale);
+            servers_part(report, &engine, scale);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn megabyte(mode: OutputMode, text_bytes: u64, rounds: usize) -> f64 
             let begun = Instant::now();
             let payload = Payload::of_run(outcome, false, text_bytes);
             let text = payload.text(mode);
-            let structured = payload.into_structured();
+            let structured = payload.structured();
             let took = begun.elapsed();
             assert!(!text.is_empty() && structured.is_object());
             took

@@ -206,7 +206,7 @@ fn print_json(outcome: Result<RunOutcome, Refused>, named: bool) -> std::io::Res
         Ok(outcome) => Payload::of_run(outcome, named, WHOLE),
         Err(refused) => refused.into_payload(),
     };
-    terminal::out(format!("{}\n", payload.into_structured()).as_bytes())
+    terminal::out(format!("{}\n", payload.structured()).as_bytes())
 }
 
 /// Streams first and exactly; then, on stderr, what else there is to say.

@@ -56,7 +56,7 @@ fn all(payload: &Payload) -> String {
         payload.text(OutputMode::Compact),
         payload.text(OutputMode::Toon),
         payload.is_error(),
-        payload.clone().into_structured(),
+        payload.structured(),
     )
 }
 
@@ -114,7 +114,7 @@ fn an_exception_class_in_lower_case_is_no_reason_of_ours() {
         error: Some(failure("oops", "no", "")),
         ..outcome(Status::Error)
     };
-    let structured = payload(run).into_structured();
+    let structured = payload(run).structured();
     assert_eq!(
         (&structured["error"], structured.get("reason")),
         (&Value::from("oops: no"), None)
@@ -298,7 +298,7 @@ fn calls_are_told_where_they_are_news() {
     let fine = calls(&[("github.create_issue", 2, 0), ("time.now", 1, 0)], &[]);
     assert_eq!(text(run(Status::Success, fine.clone())), "1\n");
     assert_eq!(
-        payload(run(Status::Success, fine)).into_structured()["toolCalls"],
+        payload(run(Status::Success, fine)).structured()["toolCalls"],
         "3 done: github.create_issue ×2, time.now"
     );
     let failed = calls(&[("github.create_issue", 2, 1), ("time.now", 1, 0)], &[]);
@@ -336,7 +336,7 @@ fn bytes_and_controls_are_made_visible() {
 #[test]
 fn a_named_session_is_mentioned_in_the_structured_content() {
     let named = Payload::of_run(outcome(Status::Success), true, 32_000);
-    assert_eq!(named.into_structured()["session"], "main");
+    assert_eq!(named.structured()["session"], "main");
 }
 
 #[test]

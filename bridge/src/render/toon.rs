@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toon_format::ToonError;
 
 use super::Payload;
@@ -10,34 +10,47 @@ use super::visible::visible;
 
 /// New lines inside values are escaped by the notation, so no value can close the fence.
 pub(super) fn write(payload: &Payload) -> String {
-    match encode(shown(payload)) {
+    let mut structured = payload.structured();
+    each(&mut structured, &show);
+    match encode(&structured) {
         Ok(body) => format!("```toon\n{body}\n```"),
         // Should the encoder refuse, JSON says it too.
         Err(error) => {
             tracing::warn!(%error, "payload not encoded as toon");
-            format!("```json\n{}\n```", shown(payload))
+            format!("```json\n{structured}\n```")
         }
     }
 }
 
-/// The notation escapes ASCII's controls only. What else turns or hides text reads as in the compact mode.
-fn shown(payload: &Payload) -> Value {
-    let mut structured = payload.clone().into_structured();
-    each(&mut structured, &|value| {
-        if let Value::String(text) = value
-            && let Cow::Owned(shown) = visible(text)
-        {
-            *text = shown;
-        }
-    });
-    structured
+/// Field by field, as the notation does it but for objects of objects, which a payload has none of.
+fn encode(structured: &Value) -> Result<String, ToonError> {
+    let fields = structured.as_object().into_iter().flatten();
+    let lines: Vec<String> = fields
+        .map(|(name, value)| line(name, value))
+        .collect::<Result<_, _>>()?;
+    Ok(lines.join("\n"))
 }
 
-/// The encoder holds numbers in 64 bits: what does not fit becomes text, as the notation's specification allows, for
-/// another number would be wrong.
-fn encode(mut value: Value) -> Result<String, ToonError> {
-    each(&mut value, &|value| {
-        if let Value::Number(number) = value {
+/// Text of many lines may be a megabyte, which the encoder copies eight times. It has to be quoted (section 7.2), and of
+/// JSON's escapes only those that both notations write alike (7.1) are left once it is shown.
+fn line(name: &str, value: &Value) -> Result<String, ToonError> {
+    match value {
+        Value::String(text) if text.contains('\n') => Ok(format!("{name}: {value}")),
+        _ => toon_format::encode_default(&json!({ name: value })),
+    }
+}
+
+/// What the notation leaves to us. It escapes ASCII's controls only: what else turns or hides text reads as in the compact
+/// mode. And the encoder holds numbers in 64 bits: what does not fit becomes text, as the specification allows, for another
+/// number would be wrong.
+fn show(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(shown) = visible(text) {
+                *text = shown;
+            }
+        }
+        Value::Number(number) => {
             let text = number.to_string();
             let is_integer = !text.contains(['.', 'e', 'E']);
             let fits = number.is_i64() || number.is_u64();
@@ -46,8 +59,8 @@ fn encode(mut value: Value) -> Result<String, ToonError> {
                 *value = Value::String(text);
             }
         }
-    });
-    toon_format::encode_default(&value)
+        _ => {}
+    }
 }
 
 /// Changes every value that holds no others.
@@ -67,8 +80,9 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: &str) {
-        let value = serde_json::from_str(json).expect("JSON");
-        assert_eq!(encode(value).expect("encoded"), expected, "{json}");
+        let mut value = serde_json::from_str(json).expect("JSON");
+        each(&mut value, &show);
+        assert_eq!(encode(&value).expect("encoded"), expected, "{json}");
     }
 
     #[test]
@@ -103,7 +117,9 @@ mod tests {
         ] {
             check(&json!({ "v": odd }).to_string(), &format!("v: \"{odd}\""));
         }
-        check(r#"{"v":"a\n\r\t\"\\b"}"#, r#"v: "a\n\r\t\"\\b""#);
+        for escaped in [r#""a\n\r\n\t\"\\b""#, r#""a\t\"\\b""#] {
+            check(&format!("{{\"v\":{escaped}}}"), &format!("v: {escaped}"));
+        }
     }
 
     #[test]
@@ -158,9 +174,17 @@ mod tests {
         #[test]
         fn any_value_reads_back(value in proptest::collection::btree_map("[a-z]{1,5}", any_value(), 1..4)) {
             let value = Value::Object(value.into_iter().collect());
-            let text = encode(value.clone()).expect("encoded");
+            let text = encode(&value).expect("encoded");
             let read: Value = toon_format::decode_default(&text).expect("decodes");
             prop_assert_eq!(read, value, "{}", text);
+        }
+
+        #[test]
+        fn text_of_many_lines_is_written_as_the_encoder_writes_it(text in "(.|[\\x00-\\x20\\x7f-\\xa0\"\\\\:,#-]){0,40}\n(.|[\\x00-\\x20\"\\\\]){0,40}") {
+            let mut value = Value::from(text);
+            show(&mut value);
+            let expected = toon_format::encode_default(&json!({ "stdout": value }));
+            prop_assert_eq!(line("stdout", &value).ok(), expected.ok());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::str::Utf8Chunk;
 
 /// The width of a byte that is no text: `\xNN`.
 const INVALID: usize = 4;
@@ -57,14 +58,20 @@ fn escape(shown: &mut String, number: u32) {
 
 /// Bytes that `bytes` take as `decode` and `visible` show them: never fewer than there are.
 pub(super) fn width(bytes: &[u8]) -> usize {
-    let mut width = 0;
-    for chunk in bytes.utf8_chunks() {
-        let mut rest = chunk.valid();
-        while let Some((plain, character, behind)) = split(rest) {
-            width += plain.len() + width_of(character, behind.starts_with('\n'));
-            rest = behind;
-        }
-        width += rest.len() + INVALID * chunk.invalid().len();
+    // Nearly always it is, and whether it is costs less to see than the chunks.
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return width_of_text(text);
+    }
+    let width = |chunk: Utf8Chunk| width_of_text(chunk.valid()) + INVALID * chunk.invalid().len();
+    bytes.utf8_chunks().map(width).sum()
+}
+
+fn width_of_text(text: &str) -> usize {
+    let mut width = text.len();
+    let mut rest = text;
+    while let Some((_, character, behind)) = split(rest) {
+        width += width_of(character, behind.starts_with('\n')) - character.len_utf8();
+        rest = behind;
     }
     width
 }
@@ -134,8 +141,22 @@ fn split(text: &str) -> Option<(&str, char, &str)> {
 
 /// Whether the byte may be the first one of a carriage return or of what `is_hidden`.
 fn may_be_hidden(byte: u8) -> bool {
-    matches!(byte, 0..=0x08 | 0x0b..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2 | 0xf3)
+    MAY_BE_HIDDEN[usize::from(byte)]
 }
+
+/// A table, for every byte of every answer is looked up several times.
+static MAY_BE_HIDDEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte: u8 = 0xff;
+    loop {
+        table[byte as usize] =
+            matches!(byte, 0..=0x08 | 0x0b..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2 | 0xf3);
+        if byte == 0 {
+            break table;
+        }
+        byte -= 1;
+    }
+};
 
 /// Controls other than tab, new line and carriage return; marks of direction; separators that some take for line ends; and
 /// the invisible copies of ASCII, in which models read what people do not see.

@@ -76,7 +76,7 @@ impl Server {
         };
         Ok(match turn {
             Turn::Told(outcome) => self
-                .answer(Payload::of_run(*outcome, named, text_bytes))
+                .answer(&Payload::of_run(*outcome, named, text_bytes))
                 .into(),
             Turn::Asks(questions) => questions.into(),
             Turn::Task(run) => tasks::created(&run).into(),

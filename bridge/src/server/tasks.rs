@@ -53,7 +53,7 @@ impl Server {
             match payload {
                 None => TaskPayload::Cancelled,
                 Some(payload) => TaskPayload::Completed {
-                    result: self.written(payload)?,
+                    result: self.written(&payload)?,
                 },
             }
         } else {

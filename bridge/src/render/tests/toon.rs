@@ -31,7 +31,7 @@ fn toon_reads_back_as_the_structured_content() {
         .and_then(|text| text.strip_suffix("\n```"))
         .expect("fenced");
     let read: Value = toon_format::decode_default(body).expect("decodes");
-    let mut expected = payload.into_structured();
+    let mut expected = payload.structured();
     expected["stdout"] = "key: value\n- item\n\t\"quoted\" \\ back\\x1b\\x00slash, true\n".into();
     assert_eq!(read, expected);
 }
