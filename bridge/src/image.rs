@@ -25,6 +25,26 @@ pub type Tell<'a> = &'a (dyn Fn(&str, u64, Option<u64>) + Send + Sync);
 /// The tag that the archive gives its image. For people; looked at only to say why an image is not there.
 const TAG: &str = "localhost/mcp-code-bridge-guest:base";
 
+/// So many packages are named, at most.
+const MOST_PACKAGES: usize = 100;
+
+/// What the image has besides Python itself, each with its version, as far as a lock says so.
+pub fn packages(settings: &ImageSettings) -> Vec<String> {
+    let lock = settings.lock.as_deref().map(guest_image::Lock::read);
+    let Some(Ok(lock)) = lock else {
+        return Vec::new();
+    };
+    let mut packages: Vec<_> = lock
+        .inputs
+        .iter()
+        .filter(|input| matches!(input, guest_image::Input::Wheel { .. }))
+        .map(|input| format!("{} {}", input.name(), input.version()))
+        .collect();
+    packages.sort();
+    packages.truncate(MOST_PACKAGES);
+    packages
+}
+
 /// The guest image, as settings name it.
 #[derive(Debug)]
 pub struct Images {

@@ -230,6 +230,19 @@ def test_figures_are_shown_once(guest: Guest) -> None:
     assert b"a figure could not be drawn: TypeError" in outcome.stderr
 
 
+def test_warnings_of_a_figure_do_not_show_the_runtime(guest: Guest) -> None:
+    guest.check(f"PNG = {PNG!r}\n{FAKE}")
+    guest.check(
+        "import warnings\nclass Wanting(Figure):\n    def savefig(self, target, **options):\n"
+        "        for glyph in 'aba': warnings.warn(f'Glyph {glyph} missing', stacklevel=2)\n        super().savefig(target, **options)"
+    )
+    outcome = guest.run("Wanting('w')")
+    assert outcome.displays == [("image/png", PNG + b"w")]
+    assert outcome.stderr == b"UserWarning: Glyph a missing\nUserWarning: Glyph b missing\n"
+    outcome = guest.run("with warnings.catch_warnings():\n    warnings.simplefilter('ignore')\n    show(Wanting('w'))")
+    assert (outcome.stderr, len(outcome.displays)) == (b"", 1)
+
+
 def _site(package: str) -> str:
     """Makes the tests' own packages known to the guest's Python; it must be this one."""
     folder = Path(sysconfig.get_path("purelib"))

@@ -39,13 +39,28 @@ def test_calls_in_the_table_name_real_parameters(shared: Guest) -> None:
 
 
 def test_the_manual_is_about_a_kilobyte(shared: Guest) -> None:
-    text = literal_eval(str(shared.check("capability_summary()").result))
+    text = _static(shared)
     assert 700 < len(text) < 1900
     assert [row[0] in text for row in manual.HELPERS.values()] == [row[2] for row in manual.HELPERS.values()]
 
 
 def test_the_bridge_embeds_the_same_text(shared: Guest) -> None:
-    text = literal_eval(str(shared.check("capability_summary()").result))
+    text = _static(shared)
     # Not there where only the guest's own files are, as in the image.
     if EMBEDDED.exists():
         assert EMBEDDED.read_text() == text, "the guest's manual has changed: make manual"
+
+
+def test_what_wheels_brought_is_named(guest: Guest, tmp_path: Path) -> None:
+    code = "import sys\nsys.prefix = %r\nprint(capability_summary(), end='')"
+    assert guest.check(code % str(tmp_path)).stdout.decode() == manual.text()
+    site = tmp_path / "lib" / f"python{literal_eval(str(guest.check('sys.version[:4]').result))}" / "site-packages"
+    for name in ("six.py", "numpy", "python_dateutil-4.0.0.dist-info", "numpy-2.5.5.dist-info", "Zope.i-1.dist-info"):
+        (site / name).mkdir(parents=True)
+    told = guest.check(code % str(tmp_path)).stdout.decode()
+    assert told == manual.text() + "\nInstalled: Zope.i 1, numpy 2.5.5, python-dateutil 4.0.0.\n"
+
+
+def _static(guest: Guest) -> str:
+    """The manual without what happens to be installed where these tests run."""
+    return str(literal_eval(str(guest.check("capability_summary()").result))).partition("\nInstalled: ")[0]

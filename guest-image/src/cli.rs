@@ -30,7 +30,7 @@ enum Command {
     Build(build::Build),
     /// Print the committed digests, or build and write them anew.
     Digest(digest::Digest),
-    /// Print the committed lock, or make one of today's packages.
+    /// Print the committed lock, or make one of today's packages or with wheels in it.
     Lock(lock::LockCommand),
     /// Print the bill of materials (SPDX 2.3 JSON) of an image.
     Sbom(sbom::Sbom),
@@ -115,6 +115,8 @@ enum Error {
     Refresh(#[from] guest_image::RefreshError),
     #[error(transparent)]
     Verify(#[from] guest_image::VerifyError),
+    #[error(transparent)]
+    Wheels(#[from] guest_image::WheelsError),
     #[error("cannot write {path:?}")]
     Write { path: PathBuf, source: io::Error },
     #[error("there are no committed digests for {flavour} on {architecture}")]

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::architecture::Architecture;
 use crate::rootfs::{PYTHON, STDLIB};
 use crate::tree::{self, Node, Tree, TreePath};
+use crate::unpack::SITE_PACKAGES;
 
 const DRIVER: &str = include_str!("compile/driver.py");
 /// Far more than it takes under emulation.
@@ -83,7 +84,9 @@ impl Interpreter {
         };
         let root = interpreter.root();
         for (path, node) in rootfs.iter() {
-            if path.is_within("usr/bin") || path.is_within("usr/lib") {
+            // It compiles without importing anything that wheels bring.
+            let wanted = path.is_within("usr/bin") || path.is_within("usr/lib");
+            if wanted && !path.is_within(SITE_PACKAGES) {
                 write_node(&root, path, node)?;
             }
         }
@@ -129,11 +132,19 @@ impl Interpreter {
         }
         for job in jobs.into_iter().flatten() {
             let compiled = job.compiled();
-            let data = fs::read(&compiled).map_err(|source| Error::Scratch {
-                path: compiled,
-                source,
-            })?;
-            tree.insert(job.target, Node::file(data))?;
+            match fs::read(&compiled) {
+                Ok(data) => tree.insert(job.target, Node::file(data))?,
+                // What cannot be compiled cannot be imported either, and seldom is meant to be.
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        && job.target.is_within(SITE_PACKAGES) => {}
+                Err(source) => {
+                    return Err(Error::Scratch {
+                        path: compiled,
+                        source,
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -241,9 +252,10 @@ impl Drop for Running {
     }
 }
 
-/// Whether a module of the distribution is compiled: all of the standard library and of the wheels.
+/// Whether a module of the distribution is compiled: all of the standard library, and of the wheels what is no test. Those
+/// are more than half of some wheels, and hardly anybody runs them in a guest.
 pub(crate) fn is_module(path: &TreePath) -> bool {
-    path.is_within(STDLIB)
+    path.is_within(STDLIB) && !(path.is_within(SITE_PACKAGES) && path.as_str().contains("/tests/"))
 }
 
 /// Where Python looks for the byte code of a module; `None` for what is no module.

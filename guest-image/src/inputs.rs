@@ -224,7 +224,9 @@ fn from_origins(
     told: &dyn Fn(u64),
 ) -> Result<Vec<u8>, String> {
     let Some(path) = input.mirror_path() else {
-        return Err("wheels are taken from the folder given or the cache only".to_owned());
+        return Err(
+            "wheels are taken from the folder given (--inputs) or the cache only".to_owned(),
+        );
     };
     let file = cache::input_path(folder, input.sha256());
     let mut answers = Vec::new();

@@ -23,6 +23,7 @@ mod sha256;
 mod tree;
 mod unpack;
 mod verify;
+mod wheels;
 
 pub use architecture::{Architecture, UnknownArchitecture};
 pub use cache::{cache_dir, cached_archive};
@@ -34,3 +35,4 @@ pub use progress::{Progress, Silent};
 pub use refresh::{Error as RefreshError, refresh};
 pub use sbom::sbom;
 pub use verify::{Error as VerifyError, Verified, verify};
+pub use wheels::{Error as WheelsError, pin_wheels};

@@ -1,6 +1,7 @@
 //! The lock: every input of an image by name, version, size and SHA-256, with no host's address in it.
 
 mod input;
+mod tags;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use input::Input;
-pub(crate) use input::MIRROR;
 use input::is_word;
+pub(crate) use input::{MAX_INPUT_BYTES, MIRROR};
 
 use crate::architecture::{Architecture, UnknownArchitecture};
 use crate::sha256;
@@ -37,6 +38,9 @@ pub struct Lock {
     pub snapshot: String,
     /// The inputs, sorted by kind and name.
     pub inputs: Vec<Input>,
+    /// Packages of that moment that are no part of the image: libraries that wheels may ask for, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub libraries: Vec<Input>,
 }
 
 /// Why a lock cannot be used.
@@ -131,27 +135,44 @@ impl Lock {
             .map(Input::version)
     }
 
-    /// A lock like `self` but for its inputs.
+    /// A lock like `self` but for its inputs and its moment.
     pub(crate) fn with_inputs(
         &self,
         snapshot: String,
         mut inputs: Vec<Input>,
+        mut libraries: Vec<Input>,
     ) -> Result<Self, Error> {
-        inputs.sort_by(|a, b| a.key().cmp(&b.key()));
+        for list in [&mut inputs, &mut libraries] {
+            list.sort_by(|a, b| a.key().cmp(&b.key()));
+        }
         let lock = Self {
             snapshot,
             inputs,
+            libraries,
             ..self.clone()
         };
         lock.check()?;
         Ok(lock)
     }
 
+    /// Whether an input can be one of this lock.
+    pub(crate) fn accepts(&self, input: &Input) -> Result<(), Error> {
+        input.check(self.architecture()?, self.glibc())
+    }
+
+    /// The version of its libc; `None` where it has none that can be read.
+    fn glibc(&self) -> Option<(u32, u32)> {
+        let libc = self.inputs.iter().find(|input| input.name() == "libc6")?;
+        let (major, rest) = libc.version().split_once('.')?;
+        let minor = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
+
     fn check(&self) -> Result<(), Error> {
         if self.schema != SCHEMA {
             return Err(invalid("schema", "this program knows another schema only"));
         }
-        let architecture = self.architecture()?;
+        self.architecture()?;
         if !is_word(&self.flavour) || !is_word(&self.suite) {
             return Err(invalid("flavour or suite", "it is no plain word"));
         }
@@ -161,18 +182,19 @@ impl Lock {
                 "it is not written like 20261030T200801Z",
             ));
         }
-        if self.inputs.is_empty() || self.inputs.len() > 500 {
+        if self.inputs.is_empty() || self.inputs.len() + self.libraries.len() > 500 {
             return Err(invalid("inputs", "there are none or far too many"));
         }
-        if !self.inputs.is_sorted_by(|a, b| a.key() < b.key()) {
-            return Err(invalid(
-                "inputs",
-                "they are not sorted, or one is there twice",
-            ));
+        for list in [&self.inputs, &self.libraries] {
+            if !list.is_sorted_by(|a, b| a.key() < b.key()) {
+                return Err(invalid(
+                    "inputs",
+                    "they are not sorted, or one is there twice",
+                ));
+            }
         }
-        self.inputs
-            .iter()
-            .try_for_each(|input| input.check(architecture))
+        let mut all = self.inputs.iter().chain(&self.libraries);
+        all.try_for_each(|input| self.accepts(input))
     }
 }
 
@@ -269,16 +291,17 @@ mod tests {
             wheel("py3-none-any").file_name(),
             "some_thing-1.2-py3-none-any.whl"
         );
-        assert!(wheel("py3-none-any").check(Architecture::Arm64).is_ok());
-        assert!(
-            wheel("cp314-cp314-manylinux_2_28_aarch64")
-                .check(Architecture::Arm64)
-                .is_ok()
-        );
-        assert!(
-            wheel("cp314-cp314-manylinux_2_28_x86_64")
-                .check(Architecture::Arm64)
-                .is_err()
-        );
+        let lock = Lock::embedded("base", Architecture::Arm64).expect("it is embedded");
+        let refusal = |tags| {
+            lock.accepts(&wheel(tags))
+                .err()
+                .map(|error| error.to_string())
+        };
+        assert_eq!(refusal("py3-none-any"), None);
+        assert_eq!(refusal("cp314-cp314-manylinux_2_28_aarch64"), None);
+        let told = refusal("cp314-cp314-manylinux_2_28_x86_64").expect("another machine's");
+        assert!(told.contains("another machine"), "{told}");
+        assert!(refusal("cp314-cp314-manylinux_2_99_aarch64").is_some());
+        assert!(refusal("../py3-none-any").is_some());
     }
 }

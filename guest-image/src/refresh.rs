@@ -6,6 +6,7 @@
 mod index;
 mod moment;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,12 +80,11 @@ pub fn refresh(lock: &Lock, sources: &Sources, progress: &dyn Progress) -> Resul
     progress.report("fetching the package index", 0, None);
     let apt = Apt::new(&mirror, &lock.suite, architecture)?;
     apt.update(progress)?;
-    let wanted = lock
-        .inputs
-        .iter()
-        .filter(|input| matches!(input, Input::Deb { .. }));
-    let wanted = wanted.map(|input| input.name().to_owned()).collect();
-    let found = index::find(&apt.list("_Packages")?, &wanted)?;
+    let wanted: BTreeSet<_> = (lock.inputs.iter().chain(&lock.libraries))
+        .filter(|input| matches!(input, Input::Deb { .. }))
+        .map(|input| input.name().to_owned())
+        .collect();
+    let mut found = index::find(&apt.list("_Packages")?, &wanted)?;
     let missing: Vec<_> = wanted
         .into_iter()
         .filter(|name| !found.contains_key(name))
@@ -98,12 +98,15 @@ pub fn refresh(lock: &Lock, sources: &Sources, progress: &dyn Progress) -> Resul
     let release = fs::read_to_string(apt.list("_InRelease")?).map_err(apt.failed())?;
     let snapshot = moment::after_release(&release)
         .ok_or_else(|| Error::Index("its Release file has no date".to_owned()))?;
-    let wheels = lock
-        .inputs
-        .iter()
-        .filter(|input| matches!(input, Input::Wheel { .. }));
-    let inputs = found.into_values().chain(wheels.cloned()).collect();
-    Ok(lock.with_inputs(snapshot, inputs)?)
+    let mut renewed = |list: &[Input]| -> Vec<Input> {
+        let renew = |input: &Input| match input {
+            Input::Deb { name, .. } => found.remove(name),
+            Input::Wheel { .. } => Some(input.clone()),
+        };
+        list.iter().filter_map(renew).collect()
+    };
+    let (inputs, libraries) = (renewed(&lock.inputs), renewed(&lock.libraries));
+    Ok(lock.with_inputs(snapshot, inputs, libraries)?)
 }
 
 /// apt in a folder of its own.

@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 TEST_PYTHON=$(tests/setup/python.sh)
 TEST_SERVERS=$(tests/setup/servers.sh)
-export TEST_PYTHON TEST_SERVERS
+TEST_WHEELS=$(tests/setup/wheels.sh)
+export TEST_PYTHON TEST_SERVERS TEST_WHEELS
 images=${TEST_IMAGE_DIR:-tests/.cache/image}
 if [ -n "${TEST_ENGINES_FOLDER:-}" ]; then
   # Where the rootless engine's user can read them, whoever owns the clone.

@@ -7,6 +7,7 @@ mod asking;
 mod cli;
 mod discovery;
 mod failure;
+mod figures;
 mod http;
 mod image;
 mod image_build;

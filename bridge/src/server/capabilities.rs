@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 
+use crate::image;
 use crate::render::size;
 use crate::settings::Settings;
 
@@ -37,6 +38,10 @@ pub(super) fn write(settings: &Settings) -> String {
     let limits = &settings.limits;
     let session = &settings.session;
     let mut text = MANUAL.to_owned();
+    let packages = image::packages(&settings.image);
+    if !packages.is_empty() {
+        let _ = writeln!(text, "\nInstalled: {}.", packages.join(", "));
+    }
     let cpus = limits
         .cpus
         .map(|cpus| format!(", {cpus} CPUs"))

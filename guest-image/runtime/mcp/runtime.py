@@ -1,7 +1,7 @@
 """Helpers for code that runs in the sandbox: the servers that are there, their tools and docs, and calls by name."""
 
 from mcp._guest.errors import MCPError, ToolError
-from mcp._guest.manual import documented, text
+from mcp._guest.manual import documented, installed, text
 
 __all__ = [
     "MCPError",
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @documented
 def capability_summary() -> str:
-    return text()
+    return text() + installed()
 
 
 @documented

@@ -4,17 +4,21 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use guest_image::{Architecture, Digests, Lock, Progress as _};
+use clap::{ArgGroup, Args};
+use guest_image::{Architecture, Digests, Input, Lock};
 
 use super::terminal::Terminal;
 use super::{Error, SourceArguments, print};
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("change").multiple(true)))]
 pub(super) struct LockCommand {
     /// Look up today's versions of the packages in Debian's index, which apt fetches and verifies.
-    #[arg(long)]
+    #[arg(long, group = "change")]
     refresh: bool,
+    /// Put the wheels of this folder into the lock, and the libraries of Debian that they need.
+    #[arg(long, value_name = "DIR", group = "change", requires = "out")]
+    wheels: Option<PathBuf>,
     /// The set of packages.
     #[arg(long, default_value = "base")]
     flavour: String,
@@ -25,7 +29,7 @@ pub(super) struct LockCommand {
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     /// Where the new lock goes: a file that ends in .json, or a folder [default: the cache].
-    #[arg(long, value_name = "FILE.json|DIR", requires = "refresh")]
+    #[arg(long, value_name = "FILE.json|DIR", requires = "change")]
     out: Option<PathBuf>,
     #[command(flatten)]
     sources: SourceArguments,
@@ -37,7 +41,7 @@ impl LockCommand {
             .arch
             .or_else(Architecture::host)
             .unwrap_or(Architecture::Amd64);
-        if !self.refresh {
+        if !self.refresh && self.wheels.is_none() {
             let text = self.start(host)?.to_json()?;
             return print(text.trim_end());
         }
@@ -46,8 +50,9 @@ impl LockCommand {
             Some(out) => Some(out.clone()),
             None => Some(guest_image::cache_dir().join("locks")),
         };
-        let all =
-            self.out.is_some() && folder.is_some() && self.arch.is_none() && self.lock.is_none();
+        // Wheels are for one machine.
+        let one = self.arch.is_some() || self.lock.is_some() || self.wheels.is_some();
+        let all = self.out.is_some() && folder.is_some() && !one;
         let architectures = if all {
             Architecture::ALL.to_vec()
         } else {
@@ -56,7 +61,13 @@ impl LockCommand {
         let terminal = Terminal::new();
         for architecture in architectures {
             let old = self.start(architecture)?;
-            let new = guest_image::refresh(&old, &self.sources.sources(), &terminal)?;
+            let mut new = old.clone();
+            if let Some(wheels) = &self.wheels {
+                new = guest_image::pin_wheels(&new, wheels, &terminal)?;
+            }
+            if self.refresh {
+                new = guest_image::refresh(&new, &self.sources.sources(), &terminal)?;
+            }
             let path = match (&folder, &self.out) {
                 (Some(folder), _) => {
                     folder.join(format!("{}.{}.json", new.flavour, new.architecture))
@@ -65,7 +76,7 @@ impl LockCommand {
                 (None, None) => continue,
             };
             for line in changes(&old, &new) {
-                terminal.warn(&line);
+                terminal.line(&line);
             }
             keep(&new, &path)?;
             print(&path.display().to_string())?;
@@ -81,26 +92,30 @@ impl LockCommand {
     }
 }
 
-/// What a person should see of a refresh.
+/// What a person should see of a change: another version, a package that came or went.
 fn changes(old: &Lock, new: &Lock) -> Vec<String> {
-    let version = |name: &str| {
-        old.inputs
-            .iter()
-            .find(|input| input.name() == name)
-            .map(guest_image::Input::version)
+    let version = |lock: &Lock, input: &Input| {
+        let same = |other: &&Input| {
+            std::mem::discriminant(*other) == std::mem::discriminant(input)
+                && other.name() == input.name()
+        };
+        let found = lock.inputs.iter().find(same);
+        found.map(|input| input.version().to_owned())
     };
-    new.inputs
+    let gone = old
+        .inputs
         .iter()
-        .filter(|input| version(input.name()) != Some(input.version()))
-        .map(|input| {
-            format!(
-                "{} {} -> {}",
-                input.name(),
-                version(input.name()).unwrap_or("none"),
-                input.version()
-            )
-        })
-        .collect()
+        .filter(|input| version(new, input).is_none());
+    let gone = gone.map(|input| format!("without {} {}", input.name(), input.version()));
+    let now = new.inputs.iter().filter_map(|input| {
+        let (name, now) = (input.name(), input.version());
+        match version(old, input) {
+            None => Some(format!("with {name} {now}")),
+            Some(before) if before != now => Some(format!("{name} {before} -> {now}")),
+            Some(_) => None,
+        }
+    });
+    now.chain(gone).collect()
 }
 
 /// Writes a lock; digests beside it that belong to another one go away.

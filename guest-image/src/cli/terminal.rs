@@ -21,7 +21,8 @@ impl Terminal {
         }
     }
 
-    fn line(&self, text: &str) {
+    /// Something worth a line.
+    pub(super) fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
             // Progress is a courtesy: a closed stderr must not fail the build.

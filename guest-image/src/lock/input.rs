@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, invalid};
+use super::{Error, invalid, tags};
 use crate::architecture::Architecture;
 use crate::sha256;
 
 /// What a deb's address starts with: any mirror of Debian.
 pub(crate) const MIRROR: &str = "mirror://debian/";
 /// No input may be larger.
-const MAX_BYTES: u64 = 256 << 20;
+pub(crate) const MAX_INPUT_BYTES: u64 = 256 << 20;
 
 /// One file that goes into the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,11 +34,11 @@ pub enum Input {
     },
     /// A Python wheel.
     Wheel {
-        /// Its normalised name.
+        /// Its name as its file spells it, but for hyphens instead of underscores.
         name: String,
-        /// Its version.
+        /// Its version as its file spells it.
         version: String,
-        /// Python, ABI and platform, such as `py3-none-any`.
+        /// Python, ABI and platform, such as `py3-none-any`; before them the number of the build, where there is one.
         tags: String,
         /// Sum of the file, in hex.
         sha256: String,
@@ -104,7 +104,8 @@ impl Input {
         }
     }
 
-    pub(super) fn check(&self, lock: Architecture) -> Result<(), Error> {
+    /// Whether it can be part of an image for `lock` with that version of glibc.
+    pub(super) fn check(&self, lock: Architecture, glibc: Option<(u32, u32)>) -> Result<(), Error> {
         let wrong = |why| Err(invalid(self.name(), why));
         if !is_word(self.name()) || !is_word(self.version()) {
             return wrong("its name or version has characters that it cannot have");
@@ -112,7 +113,7 @@ impl Input {
         if !sha256::is_hex(self.sha256()) {
             return wrong("its sha256 is not 64 lower-case hex digits");
         }
-        if self.size() == 0 || self.size() > MAX_BYTES {
+        if self.size() == 0 || self.size() > MAX_INPUT_BYTES {
             return wrong("its size cannot be");
         }
         match self {
@@ -132,10 +133,11 @@ impl Input {
                 }
             }
             Self::Wheel { tags, .. } => {
-                if !is_word(tags)
-                    || !(tags.ends_with("-any") || tags.ends_with(lock.wheel_suffix()))
-                {
-                    return wrong("its tags are for another machine");
+                if !is_word(tags) {
+                    return wrong("its tags have characters that they cannot have");
+                }
+                if let Some(why) = tags::refusal(tags, lock, glibc) {
+                    return wrong(why);
                 }
             }
         }

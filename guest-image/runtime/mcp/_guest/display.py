@@ -252,10 +252,15 @@ def _save(mime: str, data: "str | bytes", size: int) -> None:
 
 def _drawn(figure: "Any") -> bytes:
     """A matplotlib figure as PNG. It is done with: what is shown once need not be shown at the end again."""
-    from sys import modules
+    from sys import modules, stderr
+    from warnings import catch_warnings
 
     buffer = load("_io").BytesIO()
-    figure.savefig(buffer, format="png", bbox_inches="tight")
+    # Where in the runtime it was drawn says nothing to the code's author.
+    with catch_warnings(record=True) as caught:
+        figure.savefig(buffer, format="png", bbox_inches="tight")
+    for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught or ()):
+        print(text, file=stderr)
     helpers = modules.get("matplotlib._pylab_helpers")
     if helpers is not None:
         helpers.Gcf.destroy_fig(figure)

@@ -3,7 +3,7 @@
 A helper is added by a row here. The bridge embeds the manual: `make manual` writes its copy, a test compares them.
 """
 
-__all__ = ["HELPERS", "LEFT_OUT", "documented", "text"]
+__all__ = ["HELPERS", "LEFT_OUT", "documented", "installed", "text"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ HELPERS = {
     "delete_tool": ("delete_tool(name)", "Deletes a saved tool; whether there was one.", False),
     "capability_summary": ("capability_summary()", "The manual of this sandbox as text.", False),
 }
+# So many installed packages are named, at most.
+MOST_PACKAGES = 100
 # Public names without a row: classes, which document themselves.
 LEFT_OUT = ("MCPError", "ToolError")
 
@@ -64,7 +66,8 @@ LEFT_OUT = ("MCPError", "ToolError")
 _MANUAL = """\
 # run_python
 
-Python in a sandbox: no network, no shell, no packages but the standard library, nothing of the host's files.
+Python in a sandbox: no network, no shell, no packages but the standard library and what is named as installed, \
+nothing of the host's files.
 
 - Variables, imports and files stay until the session is reset or lost; `session` names a separate one. `await` works \
 at top level.
@@ -97,3 +100,17 @@ def text() -> str:
     """The manual."""
     told = (row for row in HELPERS.values() if row[2])
     return _MANUAL + "".join(f"- `{call}`: {sentence}\n" for call, sentence, _ in told)
+
+
+def installed() -> str:
+    """What wheels have brought, as the end of the manual; the bridge knows it from the lock."""
+    from posix import listdir
+    import sys
+
+    try:
+        entries = listdir(f"{sys.prefix}/lib/python{sys.version[:4]}/site-packages")
+    except OSError:
+        return ""
+    described = (entry.removesuffix(".dist-info").rpartition("-") for entry in entries if entry.endswith(".dist-info"))
+    packages = sorted(f"{name.replace('_', '-')} {version}" for name, _, version in described)
+    return f"\nInstalled: {', '.join(packages[:MOST_PACKAGES])}.\n" if packages else ""

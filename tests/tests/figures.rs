@@ -1,0 +1,116 @@
+//! Packages from Python's index in the guest image, end to end: a folder of wheels, a lock, an image, and figures out of a container as a client sees them.
+//!
+//! `tests/setup/wheels.sh` downloads the wheels and `TEST_WHEELS` says where; without them this is a failure in CI, and a printed skip
+//! elsewhere. On one engine: what differs between engines is tested with pictures that need no packages.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use integration_tests::bridge::Builder;
+use integration_tests::{EngineUnderTest, Kind, cli, sdk};
+
+/// The folder of the wheels.
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn wheels() -> Option<PathBuf> {
+    let folder = env::var_os("TEST_WHEELS")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
+    assert!(
+        folder.is_some()
+            || env::var_os("CI").is_none()
+            || env::var_os("TEST_ENGINES_PARTIAL").is_some(),
+        "TEST_WHEELS is not set, and CI draws with matplotlib; `make test` downloads it"
+    );
+    if folder.is_none() {
+        eprintln!("SKIPPED: no wheels (TEST_WHEELS is not set)");
+    }
+    folder
+}
+
+/// Runs `guest-image` with a cache below `folder`; its exit status, and what it said.
+fn guest_image<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> (Option<i32>, String, String) {
+    let ran = Command::new(integration_tests::bridge::binary().with_file_name("guest-image"))
+        .args(arguments)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
+}
+
+/// The image with these wheels: its lock and its archive.
+fn build(folder: &Path, wheels: &Path) -> (PathBuf, PathBuf) {
+    let (lock, inputs) = (folder.join("mine.json"), folder.join("inputs"));
+    fs::create_dir(&inputs).unwrap();
+    let packages = env::var_os("GUEST_IMAGE_INPUTS").filter(|path| !path.is_empty());
+    for source in packages
+        .map(PathBuf::from)
+        .iter()
+        .map(PathBuf::as_path)
+        .chain([wheels])
+    {
+        for entry in fs::read_dir(source).unwrap().flatten() {
+            symlink(entry.path(), inputs.join(entry.file_name())).unwrap();
+        }
+    }
+    let pin = [
+        "lock",
+        "--wheels",
+        wheels.to_str().unwrap(),
+        "--out",
+        lock.to_str().unwrap(),
+    ];
+    let make = [
+        "build",
+        "--lock",
+        lock.to_str().unwrap(),
+        "--inputs",
+        inputs.to_str().unwrap(),
+    ];
+    let (code, _, told) = guest_image(folder, &pin);
+    assert_eq!(code, Some(0), "{told}");
+    let (mut code, mut built, mut told) = guest_image(folder, &make);
+    if code == Some(4) {
+        // A pinned package of Debian is gone from the mirror: the documented way out.
+        let (refreshed, _, why) = guest_image(folder, &[&pin[..], &["--refresh"]].concat());
+        assert_eq!(refreshed, Some(0), "{told}\n{why}");
+        (code, built, told) = guest_image(folder, &make);
+    }
+    assert_eq!(code, Some(0), "{told}");
+    let archive = PathBuf::from(built.lines().next().unwrap());
+    assert!(
+        archive.starts_with(folder),
+        "it is kept in the cache: {built}"
+    );
+    (lock, archive)
+}
+
+#[test]
+fn heavy_figures_come_out_of_a_container_with_matplotlib() {
+    let (Some(wheels), Some(engine)) = (wheels(), EngineUnderTest::shared(Kind::Docker)) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (lock, archive) = build(folder.path(), &wheels);
+    let bridge = || {
+        Builder::new(Some(&engine))
+            .variable("MCP_BRIDGE_IMAGE_LOCK", lock.display().to_string())
+            .variable("MCP_BRIDGE_IMAGE_ARCHIVE", archive.display().to_string())
+    };
+    let told = sdk::job(bridge(), "figures_job.py", &[]);
+    assert!(told.contains(" 0 failed"), "{told}");
+    let digests = guest_image::Digests::read(&lock).unwrap();
+    let ran = cli::run(bridge(), &["image", "verify"], b"");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        [digests.config, digests.manifest]
+            .iter()
+            .any(|digest| ran.stdout.contains(digest)),
+        "the engine's image is the one that was built: {}",
+        ran.stdout
+    );
+}
