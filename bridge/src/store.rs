@@ -5,6 +5,7 @@
 //! and numbers of everything are bounded here. Blocking; callers that must not block use a thread for it.
 
 mod files;
+mod journal;
 mod lock;
 mod memory;
 mod moment;

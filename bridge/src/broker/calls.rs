@@ -64,7 +64,12 @@ impl Calls {
     /// It is a call of this tool and waits for its turn.
     pub(super) fn set_tool(&mut self, call: u64, tool: String) {
         if let Some(call) = self.pending.get_mut(&call) {
-            call.tool = Some(tool);
+            // A server names its tools as it likes; the summary is one line.
+            call.tool = Some(if tool.contains(char::is_control) {
+                tool.escape_debug().to_string()
+            } else {
+                tool
+            });
         }
     }
 
@@ -174,27 +179,43 @@ impl Summary {
         !self.cancelled.is_empty() || self.not_started > 0
     }
 
-    /// `github.create_issue ×2 (1 failed), time.now`
-    fn by_tool(&self) -> String {
-        let mut shown: Vec<String> = Vec::new();
-        for Tally { tool, done, failed } in self.tools.iter().take(SHOWN) {
-            let times = if *done > 1 {
-                format!(" ×{done}")
-            } else {
-                String::new()
-            };
-            let failed = match (failed, done) {
-                (0, _) => String::new(),
-                (failed, done) if failed == done => " (failed)".to_owned(),
-                (failed, _) => format!(" ({failed} failed)"),
-            };
-            shown.push(format!("{tool}{times}{failed}"));
+    /// Those that were cut off, by tool.
+    fn cut_off(&self) -> Vec<Tally> {
+        let mut tallies: Vec<Tally> = Vec::new();
+        for tool in &self.cancelled {
+            match tallies.iter_mut().find(|tally| tally.tool == *tool) {
+                Some(tally) => tally.done += 1,
+                None => tallies.push(Tally {
+                    tool: tool.clone(),
+                    done: 1,
+                    failed: 0,
+                }),
+            }
         }
-        if self.tools.len() > SHOWN {
-            shown.push("...".to_owned());
-        }
-        shown.join(", ")
+        tallies
     }
+}
+
+/// `github.create_issue ×2 (1 failed), time.now`
+fn by_tool(tallies: &[Tally]) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    for Tally { tool, done, failed } in tallies.iter().take(SHOWN) {
+        let times = if *done > 1 {
+            format!(" ×{done}")
+        } else {
+            String::new()
+        };
+        let failed = match (failed, done) {
+            (0, _) => String::new(),
+            (failed, done) if failed == done => " (failed)".to_owned(),
+            (failed, _) => format!(" ({failed} failed)"),
+        };
+        shown.push(format!("{tool}{times}{failed}"));
+    }
+    if tallies.len() > SHOWN {
+        shown.push("...".to_owned());
+    }
+    shown.join(", ")
 }
 
 impl fmt::Display for Summary {
@@ -202,23 +223,11 @@ impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         if self.done > 0 {
-            parts.push(format!("{} done: {}", self.done, self.by_tool()));
+            parts.push(format!("{} done: {}", self.done, by_tool(&self.tools)));
         }
         if !self.cancelled.is_empty() {
-            let mut shown: Vec<&str> = self
-                .cancelled
-                .iter()
-                .map(String::as_str)
-                .take(SHOWN)
-                .collect();
-            if self.cancelled.len() > SHOWN {
-                shown.push("...");
-            }
-            parts.push(format!(
-                "{} cancelled: {}",
-                self.cancelled.len(),
-                shown.join(", ")
-            ));
+            let shown = by_tool(&self.cut_off());
+            parts.push(format!("{} cancelled: {shown}", self.cancelled.len()));
         }
         if self.not_started > 0 {
             parts.push(format!("{} not started", self.not_started));
@@ -258,12 +267,21 @@ mod tests {
         );
         assert_eq!(Summary::default().to_string(), "none");
         let many = Summary {
-            cancelled: vec!["s.t".to_owned(); 7],
+            cancelled: ["s.t", "s.u", "s.t"].map(str::to_owned).to_vec(),
             ..Summary::default()
         };
+        assert_eq!(many.to_string(), "3 cancelled: s.t ×2, s.u");
+    }
+
+    #[test]
+    fn the_name_of_a_tool_wrote_lines_of_its_own_into_the_answer() {
+        let mut calls = Calls::default();
+        calls.add(1, 1, CancellationToken::new());
+        calls.set_tool(1, "s.a\nstatus: success".to_owned());
+        calls.set_started(1);
         assert_eq!(
-            many.to_string(),
-            "7 cancelled: s.t, s.t, s.t, s.t, s.t, ..."
+            calls.close().to_string(),
+            "1 cancelled: s.a\\nstatus: success"
         );
     }
 

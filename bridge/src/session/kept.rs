@@ -21,7 +21,7 @@ use super::ending::Death;
 use super::start::Live;
 use crate::broker::Broker;
 use crate::guest::{ChangedFiles, FilePiece, State, ToGuest};
-use crate::store::{Part, Seen, Store, Update};
+use crate::store::{Origin, Part, Seen, Store, Update};
 
 /// After a run, before files are read that the guest has not asked for: the next call may come at once.
 const CALM: Duration = Duration::from_millis(50);
@@ -180,6 +180,7 @@ impl Live {
         &mut self,
         files: ChangedFiles,
         store: &Arc<Store>,
+        origin: Origin,
         capture: &mut Capture,
         output_bytes: u64,
     ) -> Result<(), Death> {
@@ -205,7 +206,7 @@ impl Live {
         notes.extend(refused);
         if !paths.is_empty() || !deleted.is_empty() {
             match self.collect(paths, &deleted, store, capture, output_bytes).await {
-                Ok(incoming) => self.keep(incoming, deleted, store, &mut notes).await,
+                Ok(incoming) => self.keep(incoming, deleted, store, origin, &mut notes).await,
                 Err(Some(death)) => return Err(death),
                 Err(None) => notes.push("what this run left below /projects is not kept: the sandbox did not send it in time".to_owned()),
             }
@@ -272,6 +273,7 @@ impl Live {
         incoming: Incoming,
         deleted: Vec<String>,
         store: &Arc<Store>,
+        origin: Origin,
         notes: &mut Vec<String>,
     ) {
         let sent: Vec<String> = incoming
@@ -283,7 +285,7 @@ impl Live {
         self.finish_reading().await;
         let mut seen = std::mem::take(&mut self.known.seen);
         let kept = blocking(move || {
-            let kept = store.keep(&files, &deleted, &mut seen);
+            let kept = store.keep(&files, &deleted, &mut seen, &origin);
             (kept, seen)
         });
         let mut lost: BTreeSet<String> = sent

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
 use super::write::{self, Stamp};
-use super::{Error, Limits, Moment, path};
+use super::{Error, Limits, Moment, Origin, journal, path};
 
 /// Where replaced files go.
 const VERSIONS: &str = ".versions/files";
@@ -193,6 +193,7 @@ impl Files {
         files: &[(String, Vec<u8>)],
         deleted: &[String],
         seen: &mut HashMap<String, Stamp>,
+        origin: &Origin,
     ) -> Result<Kept, Error> {
         let _locked = self.lock.take()?;
         // Other sessions may have written since the files were chosen.
@@ -207,12 +208,18 @@ impl Files {
             notes,
         };
         let mut folders = BTreeSet::new();
+        let (mut written, mut gone) = (Vec::new(), Vec::new());
         for path in deleted {
-            self.delete(path, seen, &mut kept, &mut folders);
+            if self.delete(path, seen, &mut kept, &mut folders) {
+                gone.push(path.as_str());
+            }
         }
         for (path, bytes) in files.iter().filter(|(path, _)| chosen.contains(path)) {
             match self.write(path, bytes, seen, &mut kept.notes, &mut folders) {
-                Ok(()) => kept.files.push(path.clone()),
+                Ok(()) => {
+                    kept.files.push(path.clone());
+                    written.push((path.as_str(), bytes.len() as u64));
+                }
                 Err(error) => kept.notes.push(not_kept(path, &error.to_string())),
             }
         }
@@ -223,6 +230,11 @@ impl Files {
             {
                 return Err(Error::io("project files could not be written")(error));
             }
+        }
+        if let Err(error) = journal::note(&self.folder, &written, &gone, origin) {
+            let problem =
+                format!("who wrote the files below /projects could not be noted: {error}");
+            kept.notes.push(problem);
         }
         Ok(kept)
     }
@@ -275,43 +287,44 @@ impl Files {
         Ok(())
     }
 
-    /// Deletes a file that is as the session knew it; any other is kept.
+    /// Deletes a file that is as the session knew it; any other is kept. False where it is still there, or never was.
     fn delete(
         &self,
         path: &str,
         seen: &mut HashMap<String, Stamp>,
         kept: &mut Kept,
         folders: &mut BTreeSet<PathBuf>,
-    ) {
+    ) -> bool {
         let known = seen.remove(path);
         if path::problem(path).is_some() || !self.is_plain(path) {
-            return;
+            return false;
         }
         let target = self.folder.join(path);
         let Ok(facts) = fs::symlink_metadata(&target) else {
-            return;
+            return false;
         };
         if known != Some(Stamp::of(&facts)) {
             kept.notes.push(format!(
                 "/projects/{path} is kept on the host: another session changed it meanwhile"
             ));
-            return;
+            return false;
         }
         if let Err(error) = fs::remove_file(&target) {
             kept.notes.push(format!(
                 "/projects/{path} could not be deleted on the host: {error}"
             ));
-            return;
+            return false;
         }
         let mut folder = target.parent().map(Path::to_owned);
         while let Some(empty) = folder.filter(|folder| *folder != self.folder) {
             folders.insert(empty.clone());
             if fs::remove_dir(&empty).is_err() {
-                return;
+                return true;
             }
             folder = empty.parent().map(Path::to_owned);
         }
         folders.insert(self.folder.clone());
+        true
     }
 
     fn keep_version(&self, path: &str, bytes: &[u8]) -> io::Result<String> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::files::{self, Kept};
 use super::tools::Tool;
 use super::write::{self, Stamp};
-use super::{Error, Store};
+use super::{Error, Origin, Store};
 
 /// Of memories, what is shown as files: larger ones, and what goes beyond this in all, are there by `load_memory` only.
 const LARGEST_SHOWN: u64 = 256 << 10;
@@ -230,8 +230,9 @@ impl Store {
         files: &[(String, Vec<u8>)],
         deleted: &[String],
         seen: &mut Seen,
+        origin: &Origin,
     ) -> Result<Kept, Error> {
-        self.files.keep(files, deleted, &mut seen.files)
+        self.files.keep(files, deleted, &mut seen.files, origin)
     }
 
     /// What is said of a file that a guest may not leave.

@@ -83,10 +83,7 @@ impl Actor {
             deadline: None,
             cancel: caller.request.cancel.clone(),
             interact: Arc::clone(&caller.interact),
-            origin: Origin {
-                session: self.name.as_str().to_owned(),
-                run: self.executions,
-            },
+            origin: self.origin(),
         });
         Execution {
             id: self.executions,
@@ -102,6 +99,14 @@ impl Actor {
         }
     }
 
+    /// Who writes what this run writes.
+    fn origin(&self) -> Origin {
+        Origin {
+            session: self.name.as_str().to_owned(),
+            run: self.executions,
+        }
+    }
+
     /// Brings what the run left below `/projects` to the host. An error says that the guest died meanwhile.
     async fn carry(
         &mut self,
@@ -109,6 +114,7 @@ impl Actor {
         run: &Run,
         notes: &mut Vec<String>,
     ) -> Result<(), Death> {
+        let origin = self.origin();
         let Some(live) = self.guest.as_mut() else {
             return Ok(());
         };
@@ -117,7 +123,9 @@ impl Actor {
             let output_bytes = self.shared.limits.output_bytes;
             let store = self.shared.broker.store();
             let mut late = Capture::default();
-            carried = live.carry(changed, store, &mut late, output_bytes).await;
+            carried = live
+                .carry(changed, store, origin, &mut late, output_bytes)
+                .await;
             run.with_output(|output| output.add(late, output_bytes));
         }
         notes.extend(live.known.notes());

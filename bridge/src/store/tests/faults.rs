@@ -97,6 +97,7 @@ fn child() {
                     &[("a".to_owned(), large.clone().into_bytes())],
                     &[],
                     &mut Seen::default(),
+                    &origin(),
                 )
                 .unwrap();
             assert!(kept.files.is_empty() && kept.notes.len() == 1, "{kept:?}");
@@ -119,7 +120,7 @@ fn write_all(store: &Store, number: u64) {
     let mut seen = Seen::default();
     store.update(&mut seen, ALL, &|_| false);
     let file = ("data/a".to_owned(), number.to_string().into_bytes());
-    let kept = store.keep(&[file], &[], &mut seen).unwrap();
+    let kept = store.keep(&[file], &[], &mut seen, &origin()).unwrap();
     assert_eq!((kept.files.len(), kept.notes), (1, vec![]));
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use serde_json::Value;
+
 use super::super::{Limits, Part, Seen, Store, Update};
 use super::{ALL, origin, store, store_with, to};
 
@@ -17,7 +19,7 @@ fn keep(store: &Store, seen: &mut Seen, files: &[(&str, &str)], deleted: &[&str]
         .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()))
         .collect();
     let deleted: Vec<String> = deleted.iter().map(|path| (*path).to_owned()).collect();
-    store.keep(&files, &deleted, seen).unwrap().notes
+    store.keep(&files, &deleted, seen, &origin()).unwrap().notes
 }
 
 /// What a new session is given, by path.
@@ -265,4 +267,56 @@ fn the_last_of_two_sessions_wins_and_what_it_had_not_seen_is_kept() {
         keep(&store, &mut Seen::default(), &[("a", "of the other")], &[]),
         [""; 0]
     );
+}
+
+#[test]
+fn nobody_knew_which_session_had_written_a_project_file() {
+    let (root, store) = store();
+    let path = root.path().join("user_tools/.versions/files.jsonl");
+    let lines = || -> Vec<Value> {
+        let text = fs::read_to_string(&path).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let mut seen = Seen::default();
+    keep(
+        &store,
+        &mut seen,
+        &[("a\"b.txt", "one"), ("../x", "two")],
+        &[],
+    );
+    assert!(
+        keep(&store, &mut Seen::default(), &[], &["a\"b.txt"])[0].contains("is kept on the host")
+    );
+    keep(&store, &mut seen, &[], &["a\"b.txt", "none"]);
+    let told = lines();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(
+        (&told[0]["path"], &told[0]["size"]),
+        (&to("a\"b.txt").value, &to(3).value)
+    );
+    assert_eq!(
+        (&told[1]["path"], &told[1]["deleted"]),
+        (&to("a\"b.txt").value, &to(true).value)
+    );
+    for line in told {
+        assert_eq!(
+            (line["session"].as_str(), line["run"].as_u64()),
+            (Some("tests"), Some(7))
+        );
+        assert!(line["time"].as_str().unwrap().ends_with('Z'), "{line}");
+    }
+    // It does not grow for ever.
+    fs::write(&path, "{\"path\": \"old\"}\n".repeat(80_000)).unwrap();
+    keep(&store, &mut seen, &[("new", "1")], &[]);
+    let told = lines();
+    assert!((39_000..41_000).contains(&told.len()), "{}", told.len());
+    assert_eq!(told.last().unwrap()["path"], "new");
+    // Nor is it in the way.
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let notes = keep(&store, &mut seen, &[("newer", "1")], &[]);
+    assert!(notes[0].contains("could not be noted"), "{notes:?}");
+    assert_eq!(given(&store)["newer"], "1");
 }

@@ -1,0 +1,53 @@
+//! Who wrote which project file: a line of JSON for each, the newest last. The files themselves are whatever code made
+//! them, so what is known of them stands beside them.
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{Moment, Origin, write};
+
+/// Below the folder of project files.
+const NAME: &str = ".versions/files.jsonl";
+/// When it is larger, its older half goes.
+const MOST_BYTES: u64 = 1 << 20;
+const MODE: u32 = 0o666;
+
+/// Notes what has been written (with sizes) and deleted. The caller holds the lock.
+pub(super) fn note(
+    folder: &Path,
+    written: &[(&str, u64)],
+    deleted: &[&str],
+    origin: &Origin,
+) -> io::Result<()> {
+    if written.is_empty() && deleted.is_empty() {
+        return Ok(());
+    }
+    let Origin { session, run } = origin;
+    let time = Moment::now().to_string();
+    let mut lines = String::new();
+    for path in deleted {
+        let line =
+            json!({"path": path, "deleted": true, "session": session, "run": run, "time": time});
+        let _ = writeln!(lines, "{line}");
+    }
+    for (path, size) in written {
+        let line =
+            json!({"path": path, "size": size, "session": session, "run": run, "time": time});
+        let _ = writeln!(lines, "{line}");
+    }
+    let path = folder.join(NAME);
+    fs::create_dir_all(path.parent().unwrap_or(folder))?;
+    let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+    file.write_all(lines.as_bytes())?;
+    if file.metadata()?.len() > MOST_BYTES {
+        let text = fs::read(&path)?;
+        let half = &text[text.len() / 2..];
+        let start = memchr::memchr(b'\n', half).map_or(0, |end| end + 1);
+        write::replace(&path, &half[start..], MODE)?;
+    }
+    Ok(())
+}
