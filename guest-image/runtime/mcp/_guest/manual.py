@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 HELPERS = {
     "search_tool_docs": (
         "await search_tool_docs(query, *, limit=5)",
-        "Tools that fit a wish, best first, of all servers, also those that are not loaded.",
+        "Tools that fit, of all servers.",
         True,
     ),
     "query_tool_docs": (
         'await query_tool_docs(server, tool=None, detail="summary")',
-        'The tools of a server, or one of them; detail="full" with all parameters.',
+        'Tools of a server, or one; detail="full" with parameters.',
         True,
     ),
     "discovered_servers": ("discovered_servers(detailed=False)", "Every known server.", True),
@@ -32,10 +32,10 @@ HELPERS = {
         "Calls a tool by its names; no argument checks.",
         False,
     ),
-    "show": ("show(*values)", "Pictures (bytes, paths, figures), tables, SVG, HTML, Markdown.", True),
+    "show": ("show(*values)", "Pictures, figures, tables, SVG, HTML.", True),
     "save_memory": (
         "save_memory(key, value, *, metadata=None)",
-        "Keeps a JSON value for later sessions; load_memory(key) has it.",
+        "Keeps JSON for later sessions; load_memory(key) has it.",
         True,
     ),
     "load_memory": ("load_memory(key, *, default=None)", "The value that was kept, or the default.", False),
@@ -50,7 +50,7 @@ HELPERS = {
     "get_memory_info": ("get_memory_info(key)", "Metadata, times and origin of a memory, or None.", False),
     "save_tool": (
         "save_tool(function)",
-        "The function (or class) is there in every later session, with the imports and constants it uses.",
+        "A function or class for every later session.",
         True,
     ),
     "saved_tools": ("saved_tools()", "All saved tools: name, signature, when and where from.", False),
@@ -66,23 +66,18 @@ LEFT_OUT = ("MCPError", "ToolError")
 _MANUAL = """\
 # run_python
 
-Python in a sandbox: no network, no shell, no packages but the standard library and what is named as installed, \
-nothing of the host's files.
+A Python sandbox: the standard library and what is named as installed, no network, no shell, nobody to answer \
+input().
 
-- Variables, imports and files stay until the session is reset or lost; `session` names a separate one. `await` works \
-at top level.
-- Print what you want to see; a bare last expression is shown too (not with `;`). Nobody can answer input().
-- Files: /workspace (128 MB, working directory), /tmp (64 MB); /projects (64 MB) is kept for later sessions, after \
-each run. No programs run from there. Files in /workspace/out are handed to the user.
-- All that the last run printed: `runtime.last_output[60:120]`, `.grep("error")`, `.tail(50)`, `.text`, `.stderr`; of \
+- Variables, imports and files stay; `await` works at top level; a bare last expression is shown.
+- Files: /workspace (working directory); /projects is there in later sessions; /workspace/out is handed to the user.
+- What the last run printed: `runtime.last_output[60:120]`, `.grep("error")`, `.tail(50)`, `.text`, `.stderr`; \
 cell 7: `runtime.outputs[7]`.
-- At its time limit a run gets a KeyboardInterrupt; code that reacts to it keeps the session.
-- Long runs: `yield_after=10` answers after 10 s and runs on; `run="<id>"` or "last" reads on, with `cancel=true` \
-ends it.
-- MCP servers named in `servers` are modules: `await mcp_github.create_issue(title="x")`, side by side under \
-asyncio.gather; help(mcp_github.create_issue) shows parameters. A tool that says no raises ToolError.
+- `yield_after=10` answers after 10 s and runs on; `run="last"` reads on, with `cancel=true` ends it.
+- Servers named in `servers` are modules: `await mcp_github.create_issue(title="x")`; side by side under \
+asyncio.gather. A tool that says no raises ToolError.
 
-Helpers, no import needed:
+Helpers; more in help(runtime):
 """
 
 
