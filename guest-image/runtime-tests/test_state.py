@@ -86,6 +86,15 @@ def test_mem_01_an_update_lost_to_another_is_made_again(keeper: Keeper) -> None:
     assert error(keeper, "import time; time.sleep = lambda s: None\nupdate_memory('n', lambda n: 1)").startswith(message)
 
 
+def test_an_update_by_a_function_that_answers_nothing_lost_the_value(keeper: Keeper) -> None:
+    keeper.host.check("save_memory('seen', ['a'])")
+    assert keeper.host.value("update_memory('seen', lambda seen: seen.append('b'))") == "['a', 'b']"
+    assert keeper.memories["seen"]["value"] == ["a", "b"]
+    # Nothing was changed: None is meant.
+    keeper.host.check("update_memory('seen', lambda seen: None)")
+    assert keeper.memories["seen"]["value"] is None
+
+
 def test_saved_tools_are_there_by_name_with_all_that_they_need(keeper: Keeper) -> None:
     keeper.give(
         {

@@ -41,7 +41,7 @@ HELPERS = {
     "load_memory": ("load_memory(key, *, default=None)", "The value that was kept, or the default.", False),
     "update_memory": (
         "update_memory(key, fn)",
-        "Puts fn(value) in the place of the value (None if there is none), safe against others who do; returns it.",
+        "Puts fn(value), or the value (None if none) as fn changed it, in its place; safe against others; returns it.",
         False,
     ),
     "delete_memory": ("delete_memory(key)", "Deletes a memory; whether there was one.", False),

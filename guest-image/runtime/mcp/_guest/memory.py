@@ -93,7 +93,10 @@ def update(key: str, function: "Callable[[Any], Any]") -> "Any":
         raise brief(TypeError(f"update_memory: fn must be a function, not {type(function).__name__}"))
     found = _ask("memory.load", key=_key("update_memory", key))
     for number in range(TRIES):
-        value = function(found.get("value") if found else None)
+        current = found.get("value") if found else None
+        value = function(current)
+        if value is None and _is_changed(key, current):
+            value = current
         if hasattr(value, "__await__"):
             getattr(value, "close", int)()
             raise brief(TypeError("update_memory: fn must be an ordinary function, not an async one"))
@@ -108,12 +111,21 @@ def update(key: str, function: "Callable[[Any], Any]") -> "Any":
                 _pause(number - PATIENT_TRIES)
                 found = _ask("memory.load", key=key)
             else:
-                current = details.get("current")
-                found = current if isinstance(current, dict) else _ask("memory.load", key=key)
+                newer = details.get("current")
+                found = newer if isinstance(newer, dict) else _ask("memory.load", key=key)
             continue
         _show(saved)
         return value
     raise MCPError(f"update_memory: {key!r} was changed by others {TRIES} times meanwhile; nothing was written")
+
+
+def _is_changed(key: str, value: object) -> bool:
+    """Whether a function that answers nothing, such as `lambda seen: seen.append(x)`, changed what it was given."""
+    if not isinstance(value, (dict, list)):
+        return False
+    kept = _ask("memory.load", key=key)
+    # What others wrote meanwhile is no matter: then nothing is written, and all is done again.
+    return kept is None or kept.get("value") != value
 
 
 def _pause(number: int) -> None:
