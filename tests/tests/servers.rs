@@ -106,7 +106,7 @@ fn a_time_limit_cancels_calls(engine: &EngineUnderTest) {
     answer.failed("timeout", "variables are kept");
     assert_eq!(
         answer.field("toolCalls"),
-        &json!("1 done: git-hub.create-issue; 1 cancelled: git-hub.hang")
+        &json!("1 done (git-hub.create-issue), 1 cancelled (git-hub.hang)")
     );
     bridge
         .run("await mcp_git_hub.create_issue(title='next')")

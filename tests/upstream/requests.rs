@@ -88,7 +88,7 @@ async fn a_run_is_answered_counted_cancelled_and_summed_up() {
     let summary = run.end();
     assert_eq!(
         summary.to_string(),
-        "101 done: s.quick ×100, s.long (failed); 3 cancelled: s.long ×3; 2 not started"
+        "101 done (s.quick ×100, s.long (failed)), 3 cancelled (s.long ×3), 2 not started"
     );
     recorded(&file, |_| {
         record(&file)
@@ -101,7 +101,7 @@ async fn a_run_is_answered_counted_cancelled_and_summed_up() {
     run.request(200, "call_tool", call("quick", 0));
     assert_eq!(
         run.end().to_string(),
-        "101 done: s.quick ×100, s.long (failed)"
+        "101 done (s.quick ×100, s.long (failed))"
     );
 }
 

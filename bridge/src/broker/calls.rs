@@ -219,15 +219,15 @@ fn by_tool(tallies: &[Tally]) -> String {
 }
 
 impl fmt::Display for Summary {
-    /// `2 done: github.create_issue ×2; 1 cancelled: github.search_issues; 4 not started`
+    /// `2 done (github.create_issue ×2), 1 cancelled (github.search_issues), 4 not started`
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         if self.done > 0 {
-            parts.push(format!("{} done: {}", self.done, by_tool(&self.tools)));
+            parts.push(format!("{} done ({})", self.done, by_tool(&self.tools)));
         }
         if !self.cancelled.is_empty() {
             let shown = by_tool(&self.cut_off());
-            parts.push(format!("{} cancelled: {shown}", self.cancelled.len()));
+            parts.push(format!("{} cancelled ({shown})", self.cancelled.len()));
         }
         if self.not_started > 0 {
             parts.push(format!("{} not started", self.not_started));
@@ -235,7 +235,7 @@ impl fmt::Display for Summary {
         if parts.is_empty() {
             parts.push("none".to_owned());
         }
-        formatter.write_str(&parts.join("; "))
+        formatter.write_str(&parts.join(", "))
     }
 }
 
@@ -260,7 +260,7 @@ mod tests {
         let summary = calls.close();
         assert_eq!(
             summary.to_string(),
-            "1 done: github.t0; 1 cancelled: github.t2; 2 not started"
+            "1 done (github.t0), 1 cancelled (github.t2), 2 not started"
         );
         assert!(
             tokens[1..].iter().all(CancellationToken::is_cancelled) && !tokens[0].is_cancelled()
@@ -270,7 +270,7 @@ mod tests {
             cancelled: ["s.t", "s.u", "s.t"].map(str::to_owned).to_vec(),
             ..Summary::default()
         };
-        assert_eq!(many.to_string(), "3 cancelled: s.t ×2, s.u");
+        assert_eq!(many.to_string(), "3 cancelled (s.t ×2, s.u)");
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
         calls.set_started(1);
         assert_eq!(
             calls.close().to_string(),
-            "1 cancelled: s.a\\nstatus: success"
+            "1 cancelled (s.a\\nstatus: success)"
         );
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let summary = calls.close();
         assert_eq!(
             summary.to_string(),
-            "304 done: g.a ×2 (1 failed), t.now, x.y (failed), m.t0, m.t1, ..."
+            "304 done (g.a ×2 (1 failed), t.now, x.y (failed), m.t0, m.t1, ...)"
         );
         assert_eq!((summary.failed(), summary.tools.len()), (2, NAMED + 1));
         assert_eq!(summary.tools[NAMED].tool, "others");

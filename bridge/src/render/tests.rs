@@ -299,12 +299,12 @@ fn calls_are_told_where_they_are_news() {
     assert_eq!(text(run(Status::Success, fine.clone())), "1\n");
     assert_eq!(
         payload(run(Status::Success, fine)).structured()["toolCalls"],
-        "3 done: github.create_issue ×2, time.now"
+        "3 done (github.create_issue ×2, time.now)"
     );
     let failed = calls(&[("github.create_issue", 2, 1), ("time.now", 1, 0)], &[]);
     assert_eq!(
         text(run(Status::Success, failed)),
-        "1\ntool calls: 3 done: github.create_issue ×2 (1 failed), time.now"
+        "1\ntool calls: 3 done (github.create_issue ×2 (1 failed), time.now)"
     );
     let cut_off = RunOutcome {
         error: Some(failure("timeout", "stopped after 30 s", "")),
@@ -315,7 +315,7 @@ fn calls_are_told_where_they_are_news() {
     };
     assert_eq!(
         text(cut_off),
-        "status: timeout\nstopped after 30 s\nstdout:\n1\ntool calls: 1 done: a.b; 1 cancelled: github.search_issues"
+        "status: timeout\nstopped after 30 s\nstdout:\n1\ntool calls: 1 done (a.b), 1 cancelled (github.search_issues)"
     );
     assert!(!text(run(Status::Error, Summary::default())).contains("tool calls"));
 }

@@ -125,7 +125,7 @@ async fn a_server_is_announced_once_and_its_calls_are_answered() {
     assert_eq!(answer["payload"]["structuredContent"], json!({"n": 1}));
     assert_eq!(
         (first.servers, first.calls.to_string()),
-        (vec!["toy".to_owned()], "1 done: toy.echo".to_owned())
+        (vec!["toy".to_owned()], "1 done (toy.echo)".to_owned())
     );
 
     let second = run(call("echo")).await;
@@ -201,13 +201,13 @@ async fn what_became_of_calls_is_told_when_a_run_ends_early() {
     );
     assert_eq!(
         outcome.calls.to_string(),
-        "1 done: toy.echo; 1 cancelled: toy.hang"
+        "1 done (toy.echo), 1 cancelled (toy.hang)"
     );
     // Nobody waits for it, but it may have had effects, if it has begun.
     let outcome = sessions.run(call("leave"), silent()).await.unwrap();
     assert_eq!(outcome.status, Status::Success);
     let calls = outcome.calls.to_string();
-    assert!(calls.starts_with("1 done: toy.echo; 1 "), "{calls}");
+    assert!(calls.starts_with("1 done (toy.echo), 1 "), "{calls}");
 }
 
 #[tokio::test(start_paused = true)]
