@@ -9,6 +9,7 @@ pub mod engine;
 pub mod home;
 pub mod process;
 pub mod sdk;
+pub mod setup;
 pub mod tokens;
 pub mod wait;
 

@@ -11,24 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use integration_tests::bridge::Builder;
-use integration_tests::{EngineUnderTest, Kind, cli, sdk};
+use integration_tests::{EngineUnderTest, Kind, cli, sdk, setup};
 
 /// The folder of the wheels.
-#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 fn wheels() -> Option<PathBuf> {
-    let folder = env::var_os("TEST_WHEELS")
-        .filter(|path| !path.is_empty())
-        .map(PathBuf::from);
-    assert!(
-        folder.is_some()
-            || env::var_os("CI").is_none()
-            || env::var_os("TEST_ENGINES_PARTIAL").is_some(),
-        "TEST_WHEELS is not set, and CI draws with matplotlib; `make test` downloads it"
-    );
-    if folder.is_none() {
-        eprintln!("SKIPPED: no wheels (TEST_WHEELS is not set)");
-    }
-    folder
+    let why = "CI draws with matplotlib; `make test` downloads it";
+    setup::folder("TEST_WHEELS", "wheels", why)
 }
 
 /// Runs `guest-image` with a cache below `folder`; its exit status, and what it said.
@@ -47,12 +35,8 @@ fn build(folder: &Path, wheels: &Path) -> (PathBuf, PathBuf) {
     let (lock, inputs) = (folder.join("mine.json"), folder.join("inputs"));
     fs::create_dir(&inputs).unwrap();
     let packages = env::var_os("GUEST_IMAGE_INPUTS").filter(|path| !path.is_empty());
-    for source in packages
-        .map(PathBuf::from)
-        .iter()
-        .map(PathBuf::as_path)
-        .chain([wheels])
-    {
+    let packages = packages.map(PathBuf::from);
+    for source in packages.as_deref().into_iter().chain([wheels]) {
         for entry in fs::read_dir(source).unwrap().flatten() {
             symlink(entry.path(), inputs.join(entry.file_name())).unwrap();
         }

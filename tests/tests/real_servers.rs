@@ -9,28 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use integration_tests::bridge::Builder;
-use integration_tests::{Bridge, EngineUnderTest, Home, Kind, engine};
+use integration_tests::{Bridge, EngineUnderTest, Home, Kind, engine, setup};
 use serde_json::{Value, json};
 
 /// The folder they are installed in.
-#[expect(
-    clippy::print_stderr,
-    reason = "a skipped test says so in the test's output"
-)]
 fn installed() -> Option<PathBuf> {
-    let folder = env::var_os("TEST_SERVERS")
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from);
-    assert!(
-        folder.is_some()
-            || env::var_os("CI").is_none()
-            || env::var_os("TEST_ENGINES_PARTIAL").is_some(),
-        "TEST_SERVERS is not set, and CI tests with real servers; `make test` installs them"
-    );
-    if folder.is_none() {
-        eprintln!("SKIPPED: no real servers (TEST_SERVERS is not set)");
-    }
-    folder
+    let why = "CI tests with real servers; `make test` installs them";
+    setup::folder("TEST_SERVERS", "real servers", why)
 }
 
 /// Two commits, each by another author.

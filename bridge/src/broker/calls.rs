@@ -90,24 +90,7 @@ impl Calls {
             return;
         };
         self.done += 1;
-        let known = self.tools.iter().position(|tally| tally.tool == tool);
-        let at = known.unwrap_or(self.tools.len());
-        if at == self.tools.len() {
-            let tool = if at < NAMED {
-                tool
-            } else {
-                "others".to_owned()
-            };
-            self.tools.push(Tally {
-                tool,
-                done: 0,
-                failed: 0,
-            });
-        }
-        let tally = &mut self.tools[at.min(NAMED)];
-        tally.done += 1;
-        tally.failed += u64::from(failed);
-        self.tools.truncate(NAMED + 1);
+        tally(&mut self.tools, tool, failed);
     }
 
     pub(super) fn cancel(&self, call: u64) {
@@ -139,7 +122,7 @@ impl Calls {
     }
 }
 
-/// The calls of one tool that were answered.
+/// The calls of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
     /// `github.create_issue`.
@@ -148,6 +131,27 @@ pub struct Tally {
     pub done: u64,
     /// How many of them failed.
     pub failed: u64,
+}
+
+/// Counts a call of this tool; those of tools beyond the first `NAMED` together.
+fn tally(tallies: &mut Vec<Tally>, tool: String, failed: bool) {
+    let known = tallies.iter().position(|tally| tally.tool == tool);
+    let at = known.unwrap_or(tallies.len()).min(NAMED);
+    if at == tallies.len() {
+        let tool = if at < NAMED {
+            tool
+        } else {
+            "others".to_owned()
+        };
+        tallies.push(Tally {
+            tool,
+            done: 0,
+            failed: 0,
+        });
+    }
+    let tally = &mut tallies[at];
+    tally.done += 1;
+    tally.failed += u64::from(failed);
 }
 
 /// What became of the tool calls of a run.
@@ -181,16 +185,9 @@ impl Summary {
 
     /// Those that were cut off, by tool.
     fn cut_off(&self) -> Vec<Tally> {
-        let mut tallies: Vec<Tally> = Vec::new();
+        let mut tallies = Vec::new();
         for tool in &self.cancelled {
-            match tallies.iter_mut().find(|tally| tally.tool == *tool) {
-                Some(tally) => tally.done += 1,
-                None => tallies.push(Tally {
-                    tool: tool.clone(),
-                    done: 1,
-                    failed: 0,
-                }),
-            }
+            tally(&mut tallies, tool.clone(), false);
         }
         tallies
     }

@@ -29,14 +29,12 @@ pub(super) fn note(
     let Origin { session, run } = origin;
     let time = Moment::now().to_string();
     let mut lines = String::new();
-    for path in deleted {
-        let line =
-            json!({"path": path, "deleted": true, "session": session, "run": run, "time": time});
-        let _ = writeln!(lines, "{line}");
-    }
-    for (path, size) in written {
-        let line =
-            json!({"path": path, "size": size, "session": session, "run": run, "time": time});
+    let deleted = deleted.iter().map(|path| (path, "deleted", json!(true)));
+    let written = written
+        .iter()
+        .map(|(path, size)| (path, "size", json!(size)));
+    for (path, what, value) in deleted.chain(written) {
+        let line = json!({"path": path, what: value, "session": session, "run": run, "time": time});
         let _ = writeln!(lines, "{line}");
     }
     let path = folder.join(NAME);
