@@ -13,6 +13,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bridge_common::error::chain;
 use clap::{Args, Parser, Subcommand};
 use guest_image::{BuildOptions, Sources};
 
@@ -163,14 +164,8 @@ pub(crate) fn run() -> ExitCode {
         // The reader closed the pipe because it has all that it wants.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let mut text = format!("error: {error}");
-            let mut cause = std::error::Error::source(&error);
-            while let Some(error) = cause {
-                text.extend(["\n  caused by: ", &error.to_string()]);
-                cause = error.source();
-            }
             // There is nowhere left to report a failure of this write.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "error: {}", chain(&error));
             ExitCode::from(error.exit_code())
         }
     }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bridge_common::fs::write_atomic;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::{self, Lock};
@@ -116,22 +117,9 @@ impl Digests {
                 path: path.clone(),
                 source,
             })?;
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let mut file =
-            tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-        std::io::Write::write_all(&mut file, (text + "\n").as_bytes()).map_err(failed)?;
-        readable(file.path()).map_err(failed)?;
-        file.persist(&path).map_err(|error| failed(error.error))?;
+        write_atomic(&path, (text + "\n").as_bytes(), 0o644).map_err(failed)?;
         Ok(path)
     }
-}
-
-/// Makes a file readable for everyone, as temporary files are private.
-pub(crate) fn readable(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
 }
 
 impl DigestFile {

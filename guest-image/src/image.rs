@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use bridge_common::fs::write_atomic_with;
+
 use crate::architecture::{Architecture, UnknownArchitecture};
 use crate::cache;
 use crate::compile::{self, Interpreter};
@@ -289,23 +291,14 @@ fn store(
     }
 }
 
-/// Writes the archive atomically, readable for everyone.
+/// Writes the archive, readable for everyone.
 fn write(path: &Path, image: &Image) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: path.to_owned(),
         source,
     };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    image
-        .write(BufWriter::new(file.as_file_mut()))
-        .map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    digests::readable(file.path()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)
+        .and_then(|()| write_atomic_with(path, 0o644, |file| image.write(BufWriter::new(file))))
+        .map_err(failed)
 }

@@ -9,10 +9,11 @@ mod contents;
 mod export;
 mod json;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, Seek as _};
 use std::path::{Path, PathBuf};
 
+use bridge_common::fs::open_regular;
 use contents::{Contents, Layers};
 pub use export::exported_layers;
 
@@ -85,11 +86,7 @@ impl Archive {
             path: path.to_owned(),
             source,
         };
-        // Opening a FIFO would wait for its other end.
-        if !fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(failed(io::Error::other("it is not a regular file")));
-        }
-        let file = File::open(path).map_err(failed)?;
+        let file = open_regular(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
         Ok(Self {
             path: path.to_owned(),

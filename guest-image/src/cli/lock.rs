@@ -1,9 +1,9 @@
 //! The command `guest-image lock`.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use bridge_common::fs::write_atomic;
 use clap::{ArgGroup, Args};
 use guest_image::{Architecture, Digests, Input, Lock};
 
@@ -78,7 +78,7 @@ impl LockCommand {
             for line in changes(&old, &new) {
                 terminal.line(&line);
             }
-            keep(&new, &path)?;
+            write(&new, &path)?;
             print(&path.display().to_string())?;
         }
         Ok(())
@@ -119,7 +119,7 @@ fn changes(old: &Lock, new: &Lock) -> Vec<String> {
 }
 
 /// Writes a lock, and removes digests beside it that belong to an older one.
-fn keep(lock: &Lock, path: &Path) -> Result<(), Error> {
+fn write(lock: &Lock, path: &Path) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: path.to_owned(),
         source,
@@ -128,24 +128,12 @@ fn keep(lock: &Lock, path: &Path) -> Result<(), Error> {
     if same {
         return Ok(());
     }
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::Builder::new()
-        .permissions(readable())
-        .tempfile_in(folder)
-        .map_err(failed)?;
-    file.write_all(lock.to_json()?.as_bytes()).map_err(failed)?;
+    let text = lock.to_json()?;
     let digests = Digests::path(path);
     if digests.exists() {
         fs::remove_file(digests).map_err(failed)?;
     }
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-fn readable() -> fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o644)
+    write_atomic(path, text.as_bytes(), 0o644).map_err(failed)
 }
