@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::host;
 use bridge_broker::{Broker, Limits};
-use bridge_catalog::{ToolBook, Watcher};
+use bridge_catalog::Watcher;
 use bridge_sandbox::Launcher;
 use bridge_session::Sessions;
 use bridge_settings::Settings;
+use bridge_tools::ToolBook;
 use bridge_upstream::Upstreams;
 
 /// For an engine to remove what was started; it is told to at once, waiting only makes sure.

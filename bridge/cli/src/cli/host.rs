@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bridge_catalog::{Places, ToolCache, depth};
+use bridge_catalog::{Places, depth};
 use bridge_settings::Settings;
 use bridge_store::Store;
+use bridge_tools::ToolCache;
 use bridge_upstream::{Options, watchdog};
 
 /// Where servers are defined for this process.

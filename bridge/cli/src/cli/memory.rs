@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::report::clean;
+use crate::report::clean;
 use bridge_settings::Settings;
 use bridge_store::{Error, Info, Listing, Loaded, Memory, Moment};
 

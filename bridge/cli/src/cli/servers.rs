@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::{Catalog, Detail, ToolBook, report};
+use crate::report;
+use bridge_catalog::Catalog;
 use bridge_settings::Settings;
+use bridge_tools::{Detail, ToolBook};
 
 /// Shows the MCP servers that Python can use: those of every client on this machine.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use super::terminal;
 
 /// The crates of the bridge, as their events name them.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "bridge_broker",
     "bridge_catalog",
     "bridge_common",
@@ -21,6 +21,7 @@ const CRATES: [&str; 12] = [
     "bridge_session",
     "bridge_settings",
     "bridge_store",
+    "bridge_tools",
     "bridge_upstream",
     "bridge_wire",
 ];

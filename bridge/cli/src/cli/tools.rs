@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::report::clean;
+use crate::report::clean;
 use bridge_settings::Settings;
 use bridge_store::SavedTool;
 
