@@ -34,8 +34,8 @@ rustPlatform.buildRustPackage {
   ];
   # What needs engines, inputs or a network is in the workspace's tests; here are the unit tests.
   cargoTestFlags = [
-    "--package=mcp-code-bridge"
-    "--package=guest-image"
+    "--workspace"
+    "--exclude=integration-tests"
     "--lib"
   ];
 

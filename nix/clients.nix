@@ -1,4 +1,4 @@
-# Where each MCP client keeps its servers, under which key, and how it writes one: what the bridge itself reads (bridge/src/catalog), written.
+# Where each MCP client keeps its servers, under which key, and how it writes one: what the bridge itself reads (bridge/catalog), written.
 # Paths are relative to the home folder.
 { lib, isDarwin }:
 

@@ -4,7 +4,7 @@
 
 let
   inherit (lib) types;
-  keys = lib.importJSON ../bridge/src/settings/keys.json;
+  keys = lib.importJSON ../bridge/settings/src/keys.json;
 
   matching = types.strMatching;
   time = types.either types.ints.unsigned (matching "[0-9]+ *(ms|s|m|h|d)?");

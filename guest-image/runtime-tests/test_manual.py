@@ -6,7 +6,7 @@ from pathlib import Path
 from guest import Guest
 from mcp._guest import manual
 
-EMBEDDED = Path(__file__).resolve().parents[2] / "bridge/src/server/manual.md"
+EMBEDDED = Path(__file__).resolve().parents[2] / "bridge/server/src/manual.md"
 
 
 def test_every_public_name_has_a_row_or_is_left_out_on_purpose(shared: Guest) -> None:

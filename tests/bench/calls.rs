@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
+use bridge_catalog::{Places, Watcher};
 use integration_tests::EngineUnderTest;
 use integration_tests::bridge::{self, Builder};
-use mcp_code_bridge::catalog::{Places, Watcher};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

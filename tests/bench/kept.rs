@@ -6,9 +6,9 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use bridge_store::{Change, Limits, Origin, Store};
 use integration_tests::EngineUnderTest;
 use integration_tests::bridge::Builder;
-use mcp_code_bridge::store::{Change, Limits, Origin, Store};
 use serde_json::json;
 
 use crate::measure::median;

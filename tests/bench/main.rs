@@ -12,8 +12,8 @@ mod render;
 mod report;
 mod rootfs;
 
+use bridge_settings::OutputMode;
 use integration_tests::{EngineUnderTest, Kind};
-use mcp_code_bridge::settings::OutputMode;
 use report::{Report, Target};
 
 fn main() {

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_code_bridge::render::Payload;
-use mcp_code_bridge::session::{Captured, RunOutcome, Status};
-use mcp_code_bridge::settings::OutputMode;
+use bridge_render::Payload;
+use bridge_session::{Captured, RunOutcome, Status};
+use bridge_settings::OutputMode;
 
 /// The median in milliseconds of `rounds`; `text_bytes` is the room.
 pub(crate) fn megabyte(mode: OutputMode, text_bytes: u64, rounds: usize) -> f64 {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use mcp_code_bridge::catalog::{Catalog, Places};
-use mcp_code_bridge::upstream::{CallContext, Options, Upstreams};
+use bridge_catalog::{Catalog, Places};
+use bridge_upstream::{CallContext, Options, Upstreams};
 
 /// Starts all servers that `file` defines and keeps them until killed.
 pub(crate) async fn hold(file: PathBuf) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ async fn main() -> anyhow::Result<()> {
     let (over_http, scenario) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--hold", file] => return hold::hold(file.into()).await,
         ["--watchdog"] => {
-            mcp_code_bridge::upstream::watchdog::run(std::io::stdin().lock());
+            bridge_upstream::watchdog::run(std::io::stdin().lock());
             return Ok(());
         }
         [scenario] => (false, scenario),

@@ -4,12 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_code_bridge::broker::{
-    Broker, Kind, Limits, Loaded, Refusal, Response, Run, RunContext, Scope,
-};
-use mcp_code_bridge::catalog::ToolBook;
-use mcp_code_bridge::store::{self, Origin, Store};
-use mcp_code_bridge::upstream::Nobody;
+use bridge_broker::{Broker, Kind, Limits, Loaded, Refusal, Response, Run, RunContext, Scope};
+use bridge_catalog::ToolBook;
+use bridge_store::{self as store, Origin, Store};
+use bridge_upstream::Nobody;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -302,7 +300,7 @@ async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
     );
     let other = session.world.upstreams.status(&"hangs".into());
     assert!(
-        matches!(other, mcp_code_bridge::upstream::Status::Starting(_)),
+        matches!(other, bridge_upstream::Status::Starting(_)),
         "{other:?}"
     );
     // Without any reset, and without a limit that would end the wait.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_code_bridge::upstream::{CallContext, Error};
+use bridge_upstream::{CallContext, Error};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -168,7 +168,7 @@ async fn what_is_no_message_is_skipped_and_never_answered() {
         ]
     );
     let status = world.upstreams.status(&"stub".into());
-    let mcp_code_bridge::upstream::Status::Running { junk, .. } = status else {
+    let bridge_upstream::Status::Running { junk, .. } = status else {
         panic!("{status:?}")
     };
     assert_eq!(junk, 2 * 7 + 1);

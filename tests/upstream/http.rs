@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use mcp_code_bridge::upstream::{CallContext, Error, Options, Reply};
+use bridge_upstream::{CallContext, Error, Options, Reply};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use mcp_code_bridge::upstream::{CallContext, Error, Status};
+use bridge_upstream::{CallContext, Error, Status};
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
 use tokio::time::Instant;
@@ -20,10 +20,7 @@ fn starts(path: &Path) -> usize {
         .count()
 }
 
-fn recording(
-    scenario: Value,
-    options: mcp_code_bridge::upstream::Options,
-) -> (World, std::path::PathBuf) {
+fn recording(scenario: Value, options: bridge_upstream::Options) -> (World, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap().keep();
     let path = folder.join("record");
     let mut scenario = scenario;

@@ -1,6 +1,6 @@
 //! Questions of servers to the client: four outcomes, in both protocol eras, and never a hang.
 
-use mcp_code_bridge::upstream::{Error, Event, QuestionKind, Reply, RpcError};
+use bridge_upstream::{Error, Event, QuestionKind, Reply, RpcError};
 use serde_json::{Value, json};
 
 use crate::world::{World, client};

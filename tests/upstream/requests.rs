@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcp_code_bridge::broker::{Kind, Limits, Refusal};
+use bridge_broker::{Kind, Limits, Refusal};
 use serde_json::json;
 
 use crate::broker::{Session, github};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mcp_code_bridge::catalog::{Catalog, Definition, Places, Watcher};
-use mcp_code_bridge::upstream::{
+use bridge_catalog::{Catalog, Definition, Places, Watcher};
+use bridge_upstream::{
     CallContext, Error, Event, Interact, Options, Payload, Question, Reply, ToolList, Upstreams,
 };
 use serde_json::{Value, json};

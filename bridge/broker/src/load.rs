@@ -1,0 +1,250 @@
+//! Gives a session the servers that a call of `run_python` asks for: names checked, servers started side by side, and
+//! what the guest needs for their proxies.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::{Map, Value};
+
+use super::{Refusal, Scope, lock};
+use bridge_catalog::{Catalog, Definition, ServerName, ServerTools};
+use bridge_upstream::{CallContext, Status, ToolList};
+
+/// More servers in one call are more likely a mistake than a wish.
+const MOST_SERVERS: usize = 100;
+
+/// What came of loading.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Servers whose proxies the guest has to make, or make anew.
+    pub install: Vec<ServerCard>,
+    /// Servers that were tried and are not up, and why.
+    pub failed: Vec<(ServerName, Refusal)>,
+    /// Those that failed in an earlier call, and were not tried again: this one has nothing to do with them.
+    pub left: Vec<(ServerName, Refusal)>,
+    /// Names of other servers that could be loaded.
+    pub known: Vec<String>,
+}
+
+/// Why a server of the session is not there.
+pub(super) struct Failure {
+    /// The hash of the definition that was tried.
+    of: String,
+    /// It was still starting when the call had waited for as long as it could.
+    was_starting: bool,
+    refusal: Refusal,
+}
+
+/// What the guest needs to know of a server.
+#[derive(Debug, Clone)]
+pub struct ServerCard {
+    /// Its definition.
+    pub definition: Arc<Definition>,
+    /// Its tools with their names in Python.
+    pub tools: Arc<ServerTools>,
+}
+
+impl ServerCard {
+    /// As in `execute` frames.
+    pub fn to_json(&self) -> Value {
+        let mut card = Map::new();
+        card.insert("name".to_owned(), self.definition.name.0.clone().into());
+        card.insert("alias".to_owned(), self.definition.alias.clone().into());
+        if let Some(description) = &self.definition.description {
+            card.insert("description".to_owned(), description.clone().into());
+        }
+        let tools = self.tools.iter().map(|(tool, alias)| {
+            let mut entry = Map::new();
+            entry.insert("name".to_owned(), tool.name.clone().into());
+            entry.insert("alias".to_owned(), alias.into());
+            if let Some(description) = tool.description.as_ref().or(tool.title.as_ref()) {
+                entry.insert("description".to_owned(), description.clone().into());
+            }
+            entry.insert("input_schema".to_owned(), tool.input_schema.clone());
+            if let Some(schema) = &tool.output_schema {
+                entry.insert("output_schema".to_owned(), schema.clone());
+            }
+            Value::Object(entry)
+        });
+        card.insert("tools".to_owned(), tools.collect());
+        Value::Object(card)
+    }
+}
+
+impl Scope {
+    /// Adds `servers` to what the session may use and brings up all that it may use. A name that nobody knows refuses
+    /// the whole call before anything is started; a server that does not come up costs only itself, and later calls
+    /// nothing: it is tried again by one that asks for it, whose `code` mentions it, or when its definition has changed.
+    pub async fn load(
+        &self,
+        servers: &[String],
+        code: &str,
+        context: &CallContext,
+    ) -> Result<Loaded, Refusal> {
+        let catalog = self.broker.catalog().await;
+        if servers.len() > MOST_SERVERS {
+            let message = format!(
+                "servers has {} names; at most {MOST_SERVERS} can be loaded in one call",
+                servers.len()
+            );
+            return Err(Refusal::new(super::Kind::Type, message));
+        }
+        let mut asked = Vec::new();
+        for name in servers {
+            let definition = catalog.definition(name);
+            asked.push(
+                definition.map_err(|error| Refusal::new(super::Kind::Name, error.to_string()))?,
+            );
+        }
+        *lock(&self.catalog) = Some(Arc::clone(&catalog));
+        lock(&self.allowed).extend(asked.iter().map(|definition| definition.name.clone()));
+
+        let mut loaded = Loaded::default();
+        let allowed: HashSet<ServerName> = self.allowed().into_iter().collect();
+        let definitions = catalog
+            .definitions()
+            .filter(|definition| allowed.contains(&definition.name));
+        // What was loaded before is only looked at again: a server that has gone down since comes up when it is called.
+        let (new, old): (Vec<_>, Vec<_>) = definitions.partition(|definition| {
+            asked.iter().any(|asked| asked.name == definition.name)
+                || !lock(&self.installed).contains_key(&definition.name)
+        });
+        let (new, left): (Vec<_>, Vec<_>) = new.into_iter().partition(|definition| {
+            asked.iter().any(|asked| asked.name == definition.name)
+                || mentions(code, definition)
+                || self.failure(definition).is_none()
+                || self.has_come_up(definition)
+        });
+        // A call that ends while it waits here must not leave the wait to the next one.
+        for definition in &new {
+            let name = &definition.name;
+            let message = format!(
+                "server \"{name}\" was still starting when the call that asked for it ended"
+            );
+            let refusal = Refusal::new(super::Kind::Timeout, message).of_server(name);
+            self.note_failure(definition, true, refusal);
+        }
+        let starts = new.into_iter().map(|definition| async move {
+            (definition, self.broker.tools(definition, context).await)
+        });
+        for (definition, tools) in join_all(starts).await {
+            match tools {
+                Ok(tools) => {
+                    lock(&self.failures).remove(&definition.name);
+                    self.install(definition, tools, &mut loaded);
+                }
+                Err(mut refusal) => {
+                    let redactor = self.broker.redactor(&catalog).await;
+                    refusal.message = redactor.text(&refusal.message).into_owned();
+                    let was_starting = matches!(self.status(definition), Status::Starting(_));
+                    self.note_failure(definition, was_starting, refusal.clone());
+                    loaded.failed.push((definition.name.clone(), refusal));
+                }
+            }
+        }
+        loaded.left.extend(
+            left.into_iter().filter_map(|definition| {
+                Some((definition.name.clone(), self.failure(definition)?))
+            }),
+        );
+        for definition in old {
+            if let Some(tools) = self.broker.book.tools(definition) {
+                self.install(definition, tools, &mut loaded);
+            }
+        }
+        loaded.known = known(&catalog, &allowed);
+        Ok(loaded)
+    }
+
+    /// Why the server did not come up when it was last tried as it is defined now.
+    fn failure(&self, definition: &Definition) -> Option<Refusal> {
+        let failures = lock(&self.failures);
+        let failure = failures.get(&definition.name)?;
+        (failure.of == definition.hash).then(|| failure.refusal.clone())
+    }
+
+    fn note_failure(&self, definition: &Definition, was_starting: bool, refusal: Refusal) {
+        let failure = Failure {
+            of: definition.hash.clone(),
+            was_starting,
+            refusal,
+        };
+        lock(&self.failures).insert(definition.name.clone(), failure);
+    }
+
+    /// Whether a server that an earlier call did not wait for is there by now.
+    fn has_come_up(&self, definition: &Definition) -> bool {
+        let failures = lock(&self.failures);
+        let failure = failures.get(&definition.name);
+        failure.is_some_and(|failure| failure.was_starting)
+            && matches!(self.status(definition), Status::Running { .. })
+    }
+
+    fn status(&self, definition: &Definition) -> Status {
+        self.broker.upstreams.status(&definition.name)
+    }
+
+    /// Only what the guest does not have already.
+    fn install(&self, definition: &Arc<Definition>, tools: Arc<ServerTools>, loaded: &mut Loaded) {
+        let mut installed = lock(&self.installed);
+        let before = installed.insert(definition.name.clone(), Arc::clone(&tools));
+        if before.is_none_or(|before| *before != *tools) {
+            loaded.install.push(ServerCard {
+                definition: Arc::clone(definition),
+                tools,
+            });
+        }
+    }
+}
+
+/// Whether code may be about a server: it has its variable, its module, or its name as a text.
+fn mentions(code: &str, definition: &Definition) -> bool {
+    let (name, alias) = (&definition.name.0, &definition.alias);
+    [
+        format!("mcp_{alias}"),
+        format!("servers.{alias}"),
+        format!("\"{name}\""),
+        format!("'{name}'"),
+    ]
+    .iter()
+    .any(|spoken| code.contains(spoken.as_str()))
+}
+
+fn known(catalog: &Catalog, allowed: &HashSet<ServerName>) -> Vec<String> {
+    let others = catalog
+        .definitions()
+        .filter(|definition| !allowed.contains(&definition.name));
+    others.map(|definition| definition.name.0.clone()).collect()
+}
+
+impl super::Broker {
+    /// The tools of a server, from itself; noted in the book.
+    pub(super) async fn tools(
+        &self,
+        definition: &Arc<Definition>,
+        context: &CallContext,
+    ) -> Result<Arc<ServerTools>, Refusal> {
+        let list = self.upstreams.tools(definition, context).await?;
+        Ok(self.name_tools(definition, &list))
+    }
+
+    /// The names of tools are made once for each list, not with each call.
+    pub(super) fn name_tools(
+        &self,
+        definition: &Definition,
+        list: &Arc<ToolList>,
+    ) -> Arc<ServerTools> {
+        if let Some((of, tools)) = lock(&self.named).get(&definition.name)
+            && Arc::ptr_eq(of, list)
+        {
+            return Arc::clone(tools);
+        }
+        let tools = self.book.learn(definition, list.tools.clone());
+        lock(&self.named).insert(
+            definition.name.clone(),
+            (Arc::clone(list), Arc::clone(&tools)),
+        );
+        tools
+    }
+}

@@ -1,0 +1,132 @@
+//! Why a request has no result, in the shape that the guest raises it.
+
+use serde_json::{Map, Value, json};
+
+use bridge_catalog::ServerName;
+use bridge_upstream::{self as upstream, RpcError};
+
+/// The exception that user code sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `ToolError`: the tool said no.
+    Tool,
+    /// `MCPError`: the server or the way to it failed.
+    Mcp,
+    /// `NameError`: there is no such thing, or it is not loaded.
+    Name,
+    /// `PermissionError`: it is not allowed.
+    Permission,
+    /// `TimeoutError`: it took too long.
+    Timeout,
+    /// `TypeError`: the request itself is wrong.
+    Type,
+}
+
+/// A request that was refused or failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// The exception.
+    pub kind: Kind,
+    /// Its text.
+    pub message: String,
+    /// The server it is about.
+    pub server: Option<String>,
+    /// The tool it is about.
+    pub tool: Option<String>,
+    /// What else is known.
+    pub details: Box<Value>,
+}
+
+impl Kind {
+    /// The name of the class.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "ToolError",
+            Self::Mcp => "MCPError",
+            Self::Name => "NameError",
+            Self::Permission => "PermissionError",
+            Self::Timeout => "TimeoutError",
+            Self::Type => "TypeError",
+        }
+    }
+}
+
+impl Refusal {
+    pub(super) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            server: None,
+            tool: None,
+            details: Box::default(),
+        }
+    }
+
+    pub(super) fn of_server(mut self, server: &ServerName) -> Self {
+        self.server = Some(server.0.clone());
+        self
+    }
+
+    pub(super) fn of_tool(mut self, tool: &str) -> Self {
+        self.tool = Some(tool.to_owned());
+        self
+    }
+
+    pub(super) fn because(mut self, reason: &str) -> Self {
+        *self.details = json!({ "reason": reason });
+        self
+    }
+
+    /// As in a `rpc_response` frame.
+    pub(super) fn into_json(self) -> Value {
+        let mut error = Map::new();
+        error.insert("type".to_owned(), self.kind.name().into());
+        error.insert("message".to_owned(), self.message.into());
+        if let Some(server) = self.server {
+            error.insert("server".to_owned(), server.into());
+        }
+        if let Some(tool) = self.tool {
+            error.insert("tool".to_owned(), tool.into());
+        }
+        if !self.details.is_null() {
+            error.insert("details".to_owned(), *self.details);
+        }
+        Value::Object(error)
+    }
+}
+
+impl From<upstream::Error> for Refusal {
+    fn from(error: upstream::Error) -> Self {
+        use upstream::Error;
+
+        let (kind, reason) = match &error {
+            Error::Rpc { .. } => (Kind::Tool, "error"),
+            Error::TimedOut { .. } => (Kind::Timeout, "timeout"),
+            Error::StillStarting { .. } => (Kind::Timeout, "still_starting"),
+            Error::Cancelled { .. } => (Kind::Mcp, "cancelled"),
+            Error::CannotAsk { .. } => (Kind::Tool, "cannot_ask"),
+            Error::NotAnswered { .. } => (Kind::Tool, "not_answered"),
+            Error::Start { .. } => (Kind::Mcp, "start"),
+            Error::BackingOff { .. } => (Kind::Mcp, "back_off"),
+            Error::Died { .. } => (Kind::Mcp, "died"),
+            Error::TooLarge { .. } => (Kind::Mcp, "too_large"),
+            Error::Malformed { .. } => (Kind::Mcp, "malformed"),
+            Error::Transport { .. } => (Kind::Mcp, "transport"),
+            Error::Unauthorized { .. } => (Kind::Mcp, "unauthorized"),
+            Error::ShuttingDown { .. } => (Kind::Mcp, "shutting_down"),
+        };
+        let refusal = Self::new(kind, error.to_string())
+            .of_server(error.server())
+            .because(reason);
+        match error {
+            Error::Rpc { error, .. } => {
+                let RpcError { code, data, .. } = *error;
+                Self {
+                    details: Box::new(json!({"reason": reason, "code": code, "data": data})),
+                    ..refusal
+                }
+            }
+            _ => refusal,
+        }
+    }
+}

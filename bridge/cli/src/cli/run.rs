@@ -1,0 +1,335 @@
+//! `run`: code once, through the same path as the tool. The code's stdout and stderr are this program's, byte for byte.
+
+mod keep;
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use super::bridge::Bridge;
+use super::progress::Bars;
+use super::time::time;
+use super::{block_on, exit, signals, telemetry, terminal};
+use bridge_render::{Payload, count};
+use bridge_server::{Face, Refused, WHOLE, request};
+use bridge_session::{CODE_LIMIT, Captured, RunOutcome, Sessions, Status};
+use bridge_settings::Settings;
+
+/// Runs Python once in a sandbox of its own; its variables live as long as this process.
+///
+/// Exit code: 0 success, 1 the code failed, 124 the time limit was reached, 2 wrong usage, 3 there is no sandbox,
+/// 128 and the signal's number where one ended it.
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// Python source.
+    #[arg(
+        short,
+        value_name = "CODE",
+        conflicts_with = "file",
+        allow_hyphen_values = true
+    )]
+    code: Option<String>,
+    /// File with Python source; `-` for standard input.
+    file: Option<PathBuf>,
+    /// MCP server that the code may use; may be given several times.
+    #[arg(long = "server", value_name = "NAME")]
+    servers: Vec<String>,
+    /// Name of the session.
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+    /// Time limit, such as 30, 30s or 2m.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    timeout: Option<Duration>,
+    /// Folder for pictures and documents that are shown, and for files left in /workspace/out; new files only.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the whole answer as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run {
+    pub(super) fn run(self, settings: &Settings) -> ExitCode {
+        telemetry::start_quietly(settings.log_level);
+        let code = match self.source() {
+            Ok(code) => code,
+            Err(problem) => return wrong(&problem),
+        };
+        let face = Face::new(settings);
+        let cancel = CancellationToken::new();
+        let request = match request(
+            code,
+            self.session.clone(),
+            self.timeout,
+            self.servers.clone(),
+            &face,
+            cancel.clone(),
+        ) {
+            Ok(request) => request,
+            Err(problem) => return wrong(&problem),
+        };
+        let finished = block_on(async {
+            let received = signals::cancel_on_signal(cancel);
+            let bridge = Bridge::new(&for_one_run(settings));
+            let bars = Arc::new(Bars::on_terminal());
+            let outcome = bridge.sessions.run(request, bars.clone()).await;
+            bars.finish();
+            let outcome = outcome.map_err(Refused::from);
+            let extras = match &outcome {
+                Ok(outcome) => self.extras(outcome, &bridge.sessions).await,
+                Err(_) => Vec::new(),
+            };
+            let code = self.print(outcome);
+            for line in extras {
+                terminal::say(&line);
+            }
+            // The answer is out; tidying up must not keep the reader waiting.
+            bridge.close().await;
+            received
+                .ok()
+                .and_then(|received| received.exit_code())
+                .map_or(code, ExitCode::from)
+        });
+        finished.unwrap_or_else(|code| code)
+    }
+
+    /// Saves what is no text where it is wanted; what there is to say of it.
+    async fn extras(&self, outcome: &RunOutcome, sessions: &Sessions) -> Vec<String> {
+        let (displays, files) = (&outcome.displays, &outcome.files);
+        let mut lines = match &self.out {
+            Some(folder) => {
+                let session = (sessions, outcome.session.as_str());
+                keep::save(folder, displays, files, session).await
+            }
+            None if displays.shown.is_empty() && files.is_empty() => Vec::new(),
+            None => vec![format!(
+                "{} shown, {} files in /workspace/out; --out DIR saves them",
+                displays.shown.len(),
+                files.len()
+            )],
+        };
+        if displays.left_out > 0 {
+            lines.push(format!("{} more could not be shown", displays.left_out));
+        }
+        lines
+    }
+
+    /// The source, from wherever it is.
+    fn source(&self) -> Result<String, String> {
+        if let Some(code) = &self.code {
+            return Ok(code.clone());
+        }
+        let (name, bytes) = match &self.file {
+            Some(path) if path != Path::new("-") => {
+                let file = std::fs::File::open(path);
+                (path.display().to_string(), file.and_then(read))
+            }
+            None if std::io::stdin().is_terminal() => {
+                return Err("no code: give -c CODE, a file, or - for standard input".to_owned());
+            }
+            _ => ("standard input".to_owned(), read(std::io::stdin().lock())),
+        };
+        let bytes = bytes.map_err(|error| format!("cannot read {name}: {error}"))?;
+        if bytes.len() > CODE_LIMIT {
+            return Err(format!("{name} is larger than {} MiB", CODE_LIMIT >> 20));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            format!(
+                "{name} is not UTF-8 (byte {})",
+                error.utf8_error().valid_up_to() + 1
+            )
+        })?;
+        // As Python does with a file.
+        Ok(text
+            .strip_prefix('\u{feff}')
+            .map(str::to_owned)
+            .unwrap_or(text))
+    }
+
+    fn print(&self, outcome: Result<RunOutcome, Refused>) -> ExitCode {
+        let code = exit_code(&outcome);
+        let printed = match outcome {
+            outcome if self.json => print_json(outcome, self.session.is_some()),
+            Ok(outcome) => print_outcome(outcome),
+            Err(refused) => {
+                terminal::say(&refused.to_string());
+                Ok(())
+            }
+        };
+        if let Err(error) = printed {
+            terminal::say(&format!("cannot write the output: {error}"));
+            return exit::FAILED.into();
+        }
+        code.into()
+    }
+}
+
+/// There is no second session for which a spare guest could wait.
+fn for_one_run(settings: &Settings) -> Settings {
+    let mut settings = settings.clone();
+    settings.session.spare = false;
+    settings
+}
+
+fn read(reader: impl std::io::Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(CODE_LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn wrong(problem: &str) -> ExitCode {
+    terminal::say(problem);
+    exit::USAGE.into()
+}
+
+fn exit_code(outcome: &Result<RunOutcome, Refused>) -> u8 {
+    match outcome {
+        Ok(outcome) => match outcome.status {
+            Status::Success => 0,
+            Status::Error => exit::FAILED,
+            Status::Timeout => exit::TIME_LIMIT,
+            // A run is left running by nobody here.
+            Status::Cancelled | Status::Running => 130,
+        },
+        Err(Refused::Invalid(_)) => exit::USAGE,
+        Err(Refused::NoSandbox { .. } | Refused::Busy { .. }) => exit::NO_SANDBOX,
+    }
+}
+
+fn print_json(outcome: Result<RunOutcome, Refused>, named: bool) -> std::io::Result<()> {
+    let payload = match outcome {
+        Ok(outcome) => Payload::of_run(outcome, named, WHOLE),
+        Err(refused) => refused.into_payload(),
+    };
+    terminal::out(format!("{}\n", payload.structured()).as_bytes())
+}
+
+/// Streams first and exactly; then, on stderr, what else there is to say.
+fn print_outcome(outcome: RunOutcome) -> std::io::Result<()> {
+    terminal::out(&outcome.stdout.bytes)?;
+    terminal::err(&outcome.stderr.bytes)?;
+    if let Some(result) = &outcome.result {
+        let starts_line = outcome
+            .stdout
+            .bytes
+            .last()
+            .is_none_or(|byte| *byte == b'\n');
+        let result = format!("{}{result}\n", if starts_line { "" } else { "\n" });
+        terminal::out(result.as_bytes())?;
+    }
+    if outcome
+        .stderr
+        .bytes
+        .last()
+        .is_some_and(|byte| *byte != b'\n')
+        && outcome.status != Status::Success
+    {
+        terminal::err(b"\n")?;
+    }
+    for (name, dropped) in [
+        ("stdout", outcome.stdout.dropped),
+        ("stderr", outcome.stderr.dropped),
+    ] {
+        if dropped > 0 {
+            terminal::say(&format!(
+                "{} bytes more of {name} were dropped (output_limit)",
+                count(dropped)
+            ));
+        }
+    }
+    let payload = Payload::of_run(
+        RunOutcome {
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            ..outcome
+        },
+        false,
+        WHOLE,
+    );
+    if let Some(note) = &payload.note {
+        terminal::say(&format!("note: {note}"));
+    }
+    match (&payload.error, &payload.reason) {
+        (Some(error), None) => {
+            terminal::err(format!("{}\n", error.trim_end_matches('\n')).as_bytes())?;
+        }
+        (Some(error), Some(_)) => {
+            // True of the session, which ends with this process.
+            let error = error.strip_suffix("; variables are kept").unwrap_or(error);
+            terminal::say(error);
+        }
+        (None, _) => {}
+    }
+    if let Some(calls) = payload.calls.as_ref().filter(|_| payload.calls_are_news) {
+        terminal::say(&format!("tool calls: {calls}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bridge_settings::{Overrides, Variables};
+
+    fn run(code: Option<&str>, file: Option<&Path>) -> Run {
+        Run {
+            code: code.map(str::to_owned),
+            file: file.map(Path::to_owned),
+            servers: Vec::new(),
+            session: None,
+            timeout: None,
+            out: None,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn source_is_read_from_a_file_within_bounds() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("code.py");
+        let check = |bytes: &[u8], expected: Result<&str, &str>| {
+            std::fs::write(&path, bytes).expect("written");
+            match (run(None, Some(&path)).source(), expected) {
+                (Ok(source), Ok(expected)) => assert_eq!(source, expected),
+                (Err(problem), Err(part)) => assert!(problem.contains(part), "{problem}"),
+                (found, _) => panic!("{found:?}"),
+            }
+        };
+        check(b"print(1)\n", Ok("print(1)\n"));
+        check(b"\xef\xbb\xbfprint(1)", Ok("print(1)"));
+        check(b"x = '\xff'", Err("not UTF-8 (byte 6)"));
+        check(&vec![b'#'; CODE_LIMIT + 1], Err("larger than 12 MiB"));
+        let missing = run(None, Some(Path::new("/nonexistent/code.py"))).source();
+        assert!(
+            missing
+                .expect_err("read")
+                .contains("cannot read /nonexistent/code.py")
+        );
+        assert_eq!(run(Some("1"), None).source().expect("given"), "1");
+    }
+
+    #[test]
+    fn one_run_makes_no_spare() {
+        let variables = Variables::given([("HOME", "/nonexistent")]);
+        let settings = Settings::load(&Overrides::default(), &variables).expect("accepted");
+        assert!(settings.session.spare && !for_one_run(&settings).session.spare);
+    }
+
+    #[test]
+    fn exit_codes_are_those_documented() {
+        let refused = |refused| exit_code(&Err(refused));
+        assert_eq!(refused(Refused::Invalid(String::new())), 2);
+        assert_eq!(
+            refused(Refused::NoSandbox {
+                code: "E0",
+                message: String::new()
+            }),
+            3
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! The ground floor: small things that every other crate of the bridge may use.
+//!
+//! Knows nothing of MCP, engines, guests or settings.
+
+pub mod json;
+pub mod media;
+pub mod random;

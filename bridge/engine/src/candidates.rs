@@ -1,0 +1,339 @@
+//! Addresses at which an engine may answer, in the order in which they are tried.
+
+use std::path::{Path, PathBuf};
+
+use super::contexts;
+use super::surroundings::Surroundings;
+use bridge_settings::{EngineKind, EngineSettings};
+
+/// An address to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Which engine is hoped for; only its answer tells.
+    pub(super) kind: Option<EngineKind>,
+    /// Where, or why that is no address.
+    pub(super) address: Result<Address, String>,
+    /// As it was given.
+    pub(super) text: String,
+    /// What named it; `None` for a usual place.
+    pub(super) origin: Option<String>,
+    /// Somebody asked for this very address: without an answer, no other is used behind their back.
+    pub(super) explicit: bool,
+}
+
+/// Where an engine answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Address {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// `host:port`.
+    Tcp(String, Option<TlsFiles>),
+}
+
+/// A client's certificate files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TlsFiles {
+    /// The authority that signed the engine's.
+    pub(super) authority: PathBuf,
+    /// The client's.
+    pub(super) certificate: PathBuf,
+    /// The client's key.
+    pub(super) key: PathBuf,
+}
+
+impl TlsFiles {
+    /// With the names that Docker gives them.
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self {
+            authority: folder.join("ca.pem"),
+            certificate: folder.join("cert.pem"),
+            key: folder.join("key.pem"),
+        }
+    }
+}
+
+impl Address {
+    /// Reads an address; the error says what would be one.
+    pub(super) fn parse(text: &str, tls: Option<TlsFiles>) -> Result<Self, String> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return if text.starts_with('/') {
+                Ok(Self::Unix(text.into()))
+            } else {
+                Err("is no address; unix:///path or tcp://host:port is expected".to_owned())
+            };
+        };
+        let rest = rest.trim_end_matches('/');
+        match scheme {
+            "unix" if rest.starts_with('/') => Ok(Self::Unix(rest.into())),
+            "unix" => Err("needs an absolute path: unix:///path".to_owned()),
+            "tcp" | "http" | "https" => {
+                if rest.is_empty() || rest.contains('/') {
+                    return Err(format!("needs a host and a port: {scheme}://host:port"));
+                }
+                let with_tls = tls.is_some() || scheme == "https";
+                let port = if with_tls { 2376 } else { 2375 };
+                let has_port = rest
+                    .rsplit_once(':')
+                    .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+                let host = if has_port {
+                    rest.to_owned()
+                } else {
+                    format!("{rest}:{port}")
+                };
+                match (scheme, tls) {
+                    ("https", None) => Err(
+                        "needs client certificates: set DOCKER_CERT_PATH and DOCKER_TLS_VERIFY=1"
+                            .to_owned(),
+                    ),
+                    (_, tls) => Ok(Self::Tcp(host, tls)),
+                }
+            }
+            "ssh" => Err(format!(
+                "ssh is not spoken here; forward the engine's socket: ssh -nNT -L /tmp/engine.sock:/run/user/1000/podman/podman.sock {text}, and set DOCKER_HOST=unix:///tmp/engine.sock"
+            )),
+            _ => Err(format!(
+                "has unsupported scheme {scheme}://; unix:///path or tcp://host:port is expected"
+            )),
+        }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Tcp(host, _) => write!(f, "tcp://{host}"),
+        }
+    }
+}
+
+/// All addresses to try, in order.
+pub(super) fn candidates(surroundings: &Surroundings, settings: &EngineSettings) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    if let Some(host) = &settings.host {
+        found.push(named(host, None, "engine_host", settings.kind));
+    }
+    let podman = settings.kind != Some(EngineKind::Docker);
+    let docker = settings.kind != Some(EngineKind::Podman);
+    if podman && let Some(host) = surroundings.variable("CONTAINER_HOST") {
+        found.push(named(
+            host,
+            None,
+            "CONTAINER_HOST",
+            Some(EngineKind::Podman),
+        ));
+    }
+    // Docker's variable names podman's socket on many machines, so it counts whichever engine is asked for; but where
+    // podman is asked for, it may well be about something else.
+    if let Some(host) = surroundings.variable("DOCKER_HOST") {
+        let mut candidate = named(
+            host,
+            tls_of_variables(surroundings),
+            "DOCKER_HOST",
+            settings.kind,
+        );
+        candidate.explicit = docker;
+        found.push(candidate);
+    } else if docker {
+        found.extend(context(surroundings));
+    }
+    if found.iter().any(|candidate| candidate.explicit) {
+        found.retain(|candidate| candidate.explicit);
+        return found;
+    }
+    if podman {
+        found.extend(podman_sockets(surroundings));
+    }
+    if docker {
+        found.extend(docker_sockets(surroundings));
+    }
+    // A context often names a usual place; one attempt is enough.
+    let mut seen = Vec::new();
+    found.retain(|candidate| {
+        let new = !seen.contains(&candidate.address);
+        seen.push(candidate.address.clone());
+        new
+    });
+    found
+}
+
+fn named(host: &str, tls: Option<TlsFiles>, origin: &str, kind: Option<EngineKind>) -> Candidate {
+    Candidate {
+        kind,
+        address: Address::parse(host, tls),
+        text: host.to_owned(),
+        origin: Some(origin.to_owned()),
+        explicit: true,
+    }
+}
+
+fn tls_of_variables(surroundings: &Surroundings) -> Option<TlsFiles> {
+    surroundings.variable("DOCKER_TLS_VERIFY")?;
+    let folder = match surroundings.variable("DOCKER_CERT_PATH") {
+        Some(folder) => PathBuf::from(folder),
+        None => contexts::docker_dir(surroundings)?,
+    };
+    Some(TlsFiles::in_folder(&folder))
+}
+
+/// The chosen docker context. Chosen for the docker command and not for the bridge, it is tried first and not alone,
+/// unless `DOCKER_CONTEXT` names it.
+fn context(surroundings: &Surroundings) -> Option<Candidate> {
+    let explicit = surroundings.variable("DOCKER_CONTEXT").is_some();
+    let (name, address, text) = match contexts::current(surroundings) {
+        Ok(None) => return None,
+        Ok(Some(context)) => (
+            context.name,
+            Address::parse(&context.host, context.tls),
+            context.host,
+        ),
+        Err((name, problem)) => (name, Err(problem), String::new()),
+    };
+    Some(Candidate {
+        kind: Some(EngineKind::Docker),
+        address,
+        text,
+        origin: Some(format!("docker context {name}")),
+        explicit,
+    })
+}
+
+fn podman_sockets(surroundings: &Surroundings) -> Vec<Candidate> {
+    let mut places = Vec::new();
+    if let Some(folder) = surroundings.runtime_dir().folder {
+        places.push(folder.join("podman/podman.sock"));
+    }
+    let usual = surroundings.at(&format!(
+        "/run/user/{}/podman/podman.sock",
+        surroundings.uid
+    ));
+    if surroundings.uid != 0 && !places.contains(&usual) {
+        places.push(usual);
+    }
+    places.push(surroundings.at("/run/podman/podman.sock"));
+    places
+        .into_iter()
+        .map(|path| usual_place(EngineKind::Podman, path))
+        .collect()
+}
+
+fn docker_sockets(surroundings: &Surroundings) -> Vec<Candidate> {
+    let mut places = vec![surroundings.at("/var/run/docker.sock")];
+    let mut perhaps = Vec::new();
+    if let Some(folder) = surroundings.runtime_dir().folder {
+        perhaps.push(folder.join("docker.sock"));
+    }
+    if let Some(home) = &surroundings.home {
+        for path in [
+            ".docker/run/docker.sock",
+            ".docker/desktop/docker.sock",
+            ".colima/default/docker.sock",
+            ".config/colima/default/docker.sock",
+            ".rd/docker.sock",
+            ".orbstack/run/docker.sock",
+            ".lima/docker/sock/docker.sock",
+        ] {
+            perhaps.push(home.join(path));
+        }
+    }
+    // Places of products that few have are not worth a line in an error.
+    places.extend(perhaps.into_iter().filter(|path| path.exists()));
+    places
+        .into_iter()
+        .map(|path| usual_place(EngineKind::Docker, path))
+        .collect()
+}
+
+fn usual_place(kind: EngineKind, path: PathBuf) -> Candidate {
+    Candidate {
+        kind: Some(kind),
+        text: path.display().to_string(),
+        address: Ok(Address::Unix(path)),
+        origin: None,
+        explicit: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::surroundings::tests::in_folder;
+    use super::*;
+
+    fn texts(variables: &[(&'static str, &str)], kind: Option<EngineKind>) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runtime = folder.path().join("runtime");
+        std::fs::create_dir_all(&runtime).expect("a folder");
+        std::fs::create_dir_all(folder.path().join("home/.colima/default")).expect("a folder");
+        std::fs::write(folder.path().join("home/.colima/default/docker.sock"), "").expect("made");
+        let runtime = runtime.to_string_lossy();
+        let mut all = vec![("XDG_RUNTIME_DIR", &*runtime)];
+        all.extend(variables);
+        let surroundings = in_folder(folder.path(), &all);
+        let settings = EngineSettings {
+            kind,
+            ..EngineSettings::default()
+        };
+        candidates(&surroundings, &settings)
+            .into_iter()
+            .map(|candidate| {
+                candidate
+                    .text
+                    .replace(&*folder.path().to_string_lossy(), "")
+            })
+            .filter(|text| !text.starts_with("/run/user/"))
+            .collect()
+    }
+
+    #[test]
+    fn podman_comes_first_among_usual_places() {
+        assert_eq!(
+            texts(&[], None),
+            [
+                "/runtime/podman/podman.sock",
+                "/run/podman/podman.sock",
+                "/var/run/docker.sock",
+                "/home/.colima/default/docker.sock",
+            ]
+        );
+        assert_eq!(
+            texts(&[], Some(EngineKind::Docker)),
+            ["/var/run/docker.sock", "/home/.colima/default/docker.sock"]
+        );
+    }
+
+    #[test]
+    fn an_address_asked_for_is_the_only_one() {
+        let variables = [
+            ("DOCKER_HOST", "tcp://a:1"),
+            ("CONTAINER_HOST", "unix:///p"),
+        ];
+        assert_eq!(texts(&variables, None), ["unix:///p", "tcp://a:1"]);
+        assert_eq!(texts(&variables, Some(EngineKind::Docker)), ["tcp://a:1"]);
+        let podman = texts(&variables[..1], Some(EngineKind::Podman));
+        assert_eq!(podman[..2], ["tcp://a:1", "/runtime/podman/podman.sock"]);
+    }
+
+    #[test]
+    fn addresses() {
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let parsed = Address::parse(text, None).map(|address| address.to_string());
+            match expected {
+                Ok(address) => assert_eq!(parsed.as_deref(), Ok(address)),
+                Err(part) => {
+                    let problem = parsed.expect_err(text);
+                    assert!(problem.contains(part), "{text}: {problem}");
+                }
+            }
+        };
+        check("unix:///run/x.sock", Ok("unix:///run/x.sock"));
+        check("/run/x.sock", Ok("unix:///run/x.sock"));
+        check("tcp://host", Ok("tcp://host:2375"));
+        check("http://[::1]:99/", Ok("tcp://[::1]:99"));
+        check("https://host", Err("DOCKER_CERT_PATH"));
+        check("ssh://user@host", Err("ssh -nNT"));
+        check("npipe:////./pipe/docker", Err("unsupported scheme npipe"));
+        check("unix://relative", Err("absolute"));
+        check("tcp://", Err("host and a port"));
+        check("docker", Err("no address"));
+    }
+}

@@ -1,0 +1,177 @@
+//! Finds an engine when one is needed, keeps it, finds another when it has died, and ends what the bridge started for it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{Mutex, Notify};
+use tokio::task::JoinHandle;
+
+use super::candidates::candidates;
+use super::podman::{Machine, Service};
+use super::surroundings::Surroundings;
+use super::sweeper::{Sweeper, Task};
+use super::{Engine, Error, Owner};
+use bridge_settings::{EngineKind, EngineSettings};
+
+mod hints;
+mod idle;
+mod search;
+
+use search::Search;
+
+/// Told of what takes long, in words for people.
+pub type Tell<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// Finds the engine.
+pub struct Finder {
+    settings: EngineSettings,
+    surroundings: Surroundings,
+    found: Mutex<Found>,
+    usage: Arc<Usage>,
+    sweeping: Option<Sweeping>,
+}
+
+/// How what a killed bridge leaves is swept.
+struct Sweeping {
+    /// The bridge's executable.
+    program: PathBuf,
+    owner: Owner,
+}
+
+#[derive(Default)]
+struct Found {
+    engine: Option<Arc<dyn Engine>>,
+    service: Option<Service>,
+    machine: Option<StartedMachine>,
+    sweeper: Option<Sweeper>,
+}
+
+/// A machine that the bridge started, and the task that stops it when it is idle.
+struct StartedMachine {
+    machine: Machine,
+    watch: Option<JoinHandle<()>>,
+}
+
+/// How many guests use the engine.
+#[derive(Default)]
+struct Usage {
+    count: AtomicUsize,
+    changed: Notify,
+}
+
+/// Held while the engine is in use, so that its machine is not stopped.
+pub struct InUse(Arc<Usage>);
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.changed.notify_waiters();
+    }
+}
+
+impl Finder {
+    /// Looks for nothing yet.
+    pub fn new(settings: EngineSettings, surroundings: Surroundings) -> Self {
+        Self {
+            settings,
+            surroundings,
+            found: Mutex::default(),
+            usage: Arc::default(),
+            sweeping: None,
+        }
+    }
+
+    /// Has a second process of `program`, which must be the bridge's, sweep up after this one should it be killed.
+    #[must_use]
+    pub fn swept_by(mut self, program: PathBuf, owner: Owner) -> Self {
+        self.sweeping = Some(Sweeping { program, owner });
+        self
+    }
+
+    /// Says that the engine is in use until the answer is dropped.
+    pub fn in_use(&self) -> InUse {
+        self.usage.count.fetch_add(1, Ordering::AcqRel);
+        self.usage.changed.notify_waiters();
+        InUse(self.usage.clone())
+    }
+
+    /// The engine: the one found before, else the first that answers. Callers at the same time share one search.
+    pub async fn engine(&self, tell: Tell<'_>) -> Result<Arc<dyn Engine>, Error> {
+        let mut found = self.found.lock().await;
+        if let Some(engine) = &found.engine {
+            return Ok(engine.clone());
+        }
+        let engine = self.search(&mut found, tell).await?;
+        found.engine = Some(engine.clone());
+        Ok(engine)
+    }
+
+    /// Before the first container on an engine: starts what sweeps up after this process should it be killed.
+    pub async fn guard(&self, engine: &dyn Engine) {
+        let Some(sweeping) = &self.sweeping else {
+            return;
+        };
+        let mut found = self.found.lock().await;
+        found.sweeper = Sweeper::start(&Task {
+            program: &sweeping.program,
+            endpoint: &engine.identity().endpoint,
+            owner: &sweeping.owner,
+            service: found.service.as_ref().map(Service::folder),
+        });
+    }
+
+    /// Forgets an engine that has died, so that the next who asks has it looked for.
+    pub async fn forget(&self, engine: &Arc<dyn Engine>) {
+        let mut found = self.found.lock().await;
+        if found
+            .engine
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, engine))
+        {
+            found.engine = None;
+            if let Some(service) = found.service.take() {
+                service.end().await;
+            }
+        }
+    }
+
+    /// Ends what was started. A machine in which something still runs is left on.
+    pub async fn close(&self) {
+        let mut found = self.found.lock().await;
+        let engine = found.engine.take();
+        found.sweeper = None;
+        if let Some(mut started) = found.machine.take() {
+            if let Some(watch) = started.watch.take() {
+                watch.abort();
+            }
+            if let Some(engine) = engine {
+                idle::stop_if_empty(&started.machine, engine.as_ref()).await;
+            }
+        }
+        if let Some(service) = found.service.take() {
+            service.end().await;
+        }
+    }
+
+    async fn search(&self, found: &mut Found, tell: Tell<'_>) -> Result<Arc<dyn Engine>, Error> {
+        let mut search = Search::new(self);
+        let candidates = candidates(&self.surroundings, &self.settings);
+        let explicit = candidates.iter().find(|candidate| candidate.explicit);
+        let explicit = explicit.and_then(|candidate| candidate.origin.clone());
+        for candidate in candidates {
+            if let Some(engine) = search.candidate(candidate).await {
+                return Ok(engine);
+            }
+        }
+        if explicit.is_none() && self.settings.kind != Some(EngineKind::Docker) {
+            if let Some(engine) = search.service(found, tell).await {
+                return Ok(engine);
+            }
+            if let Some(engine) = search.machine(found, tell).await {
+                return Ok(engine);
+            }
+        }
+        Err(search.failed(explicit))
+    }
+}

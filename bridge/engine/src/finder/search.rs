@@ -1,0 +1,220 @@
+//! One search for an engine, and what it meets on the way.
+
+use std::sync::Arc;
+
+use super::super::api::ApiEngine;
+use super::super::candidates::{Address, Candidate};
+use super::super::connect::{Connection, connect};
+use super::super::podman::{Machine, Service};
+use super::super::{Attempt, Attempts, Engine, Error};
+use super::{Finder, Found, StartedMachine, Tell, hints, idle};
+use bridge_settings::EngineKind;
+
+/// One search, and what it has met so far.
+pub(super) struct Search<'a> {
+    finder: &'a Finder,
+    attempts: Vec<Attempt>,
+    /// An engine that answers but cannot be used says more than those that do not answer.
+    refusal: Option<Error>,
+}
+
+impl<'a> Search<'a> {
+    /// Nothing has been met yet.
+    pub(super) fn new(finder: &'a Finder) -> Self {
+        Self {
+            finder,
+            attempts: Vec::new(),
+            refusal: None,
+        }
+    }
+
+    /// The engine at an address, if there is one that will do.
+    pub(super) async fn candidate(&mut self, candidate: Candidate) -> Option<Arc<dyn Engine>> {
+        let Candidate {
+            kind,
+            address,
+            text,
+            origin,
+            ..
+        } = candidate;
+        let result = match &address {
+            Ok(address) => {
+                let named_by = origin.as_deref().unwrap_or("its usual place");
+                connect(address, named_by).await
+            }
+            Err(problem) => Err(problem.clone()),
+        };
+        let reason = match result {
+            Ok(connection) => match self.accept(connection) {
+                Ok(engine) => return Some(engine),
+                Err(reason) => reason,
+            },
+            Err(reason) => reason,
+        };
+        self.attempts.push(Attempt {
+            kind,
+            what: text,
+            origin,
+            reason,
+        });
+        None
+    }
+
+    fn accept(&mut self, connection: Connection) -> Result<Arc<dyn Engine>, String> {
+        let identity = &connection.identity;
+        if let Some(wanted) = self.finder.settings.kind
+            && wanted != identity.kind
+        {
+            return Err(format!(
+                "is {}, and MCP_BRIDGE_RUNTIME asks for {wanted}",
+                identity.kind
+            ));
+        }
+        tracing::info!(
+            engine.kind = %identity.kind,
+            engine.version = %identity.version,
+            engine.endpoint = %identity.endpoint,
+            "container engine found"
+        );
+        match ApiEngine::new(connection, &self.finder.surroundings) {
+            Ok(engine) => Ok(Arc::new(engine)),
+            Err(error) => {
+                let reason = error.to_string();
+                self.refusal.get_or_insert(error);
+                Err(reason)
+            }
+        }
+    }
+
+    /// Podman's service, started for this bridge.
+    pub(super) async fn service(
+        &mut self,
+        found: &mut Found,
+        tell: Tell<'_>,
+    ) -> Option<Arc<dyn Engine>> {
+        let surroundings = &self.finder.surroundings;
+        let program = surroundings.program("podman");
+        if program.is_none() && self.finder.settings.kind.is_none() {
+            return None;
+        }
+        if let Some(problem) = surroundings.runtime_dir().problem {
+            self.attempt("the user's runtime folder", problem);
+        }
+        let Some(program) = program else {
+            self.attempt("the podman program", "not on the search path".to_owned());
+            return None;
+        };
+        if cfg!(not(target_os = "linux")) {
+            return None;
+        }
+        tell("starting podman");
+        let service = match Service::start(&program, surroundings).await {
+            Ok(service) => service,
+            Err(problem) => {
+                let problem = hints::diagnosed(problem, surroundings);
+                self.attempt("podman system service", problem);
+                return None;
+            }
+        };
+        let address = Address::Unix(service.socket().to_owned());
+        let engine = match connect(&address, "podman system service, started by the bridge").await {
+            Ok(connection) => self.accept(connection),
+            Err(reason) => Err(reason),
+        };
+        match engine {
+            Ok(engine) => {
+                found.service = Some(service);
+                Some(engine)
+            }
+            Err(reason) => {
+                self.attempt("podman system service", reason);
+                service.end().await;
+                None
+            }
+        }
+    }
+
+    /// Podman's machine, started if it is stopped.
+    pub(super) async fn machine(
+        &mut self,
+        found: &mut Found,
+        tell: Tell<'_>,
+    ) -> Option<Arc<dyn Engine>> {
+        let surroundings = &self.finder.surroundings;
+        let program = surroundings.program("podman")?;
+        let machine = match Machine::find(&program, surroundings).await {
+            Ok(machine) => machine?,
+            Err(problem) => {
+                self.attempt("podman machine", problem);
+                return None;
+            }
+        };
+        if !machine.running {
+            tell(&format!("starting podman machine {}", machine.name));
+            if let Err(problem) = machine.start().await {
+                self.attempt("podman machine", problem);
+                return None;
+            }
+        }
+        let address = Address::Unix(machine.socket.clone());
+        let origin = format!("podman machine {}", machine.name);
+        let engine = match connect(&address, &origin).await {
+            Ok(connection) => self.accept(connection),
+            Err(reason) => Err(format!("{}: {reason}", machine.socket.display())),
+        };
+        match engine {
+            Ok(engine) => {
+                if !machine.running {
+                    found.machine = Some(self.watched(machine, &engine));
+                }
+                Some(engine)
+            }
+            Err(reason) => {
+                self.attempt(&origin, reason);
+                None
+            }
+        }
+    }
+
+    fn watched(&self, machine: Machine, engine: &Arc<dyn Engine>) -> StartedMachine {
+        let idle = self.finder.settings.machine_idle;
+        let watch = (!idle.is_zero()).then(|| {
+            let usage = self.finder.usage.clone();
+            tokio::spawn(idle::stop_when_idle(
+                machine.clone(),
+                engine.clone(),
+                usage,
+                idle,
+            ))
+        });
+        StartedMachine { machine, watch }
+    }
+
+    fn attempt(&mut self, what: &str, reason: String) {
+        self.attempts.push(Attempt {
+            kind: Some(EngineKind::Podman),
+            what: what.to_owned(),
+            origin: None,
+            reason,
+        });
+    }
+
+    /// The error that tells of everything that was met.
+    pub(super) fn failed(self, explicit: Option<String>) -> Error {
+        if let Some(refusal) = self.refusal {
+            return refusal;
+        }
+        let start = match explicit {
+            Some(origin) => format!("Start it, or correct {origin}"),
+            None => hints::way_to_start(
+                &self.finder.surroundings,
+                self.finder.settings.kind,
+                &self.attempts,
+            ),
+        };
+        Error::NotFound(Attempts {
+            tried: self.attempts,
+            start,
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! The real [`Launch`]: an engine is found, the image verified, a hardened container made from it, compared with what was
+//! asked for, and started.
+//!
+//! Whatever fails once a container exists, or whoever gives up, the container is removed.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tokio_util::task::TaskTracker;
+
+use crate::image::{self, Images};
+use bridge_engine::{
+    Attached, ContainerId, ContainerSpec, Created, Engine, EngineReport, Error, Finder, ImageFacts,
+    InUse, Owner, Surroundings,
+};
+use bridge_session::{Guest, Launch, LaunchError, Progress};
+use bridge_settings::{Limit, Limits, Settings};
+
+mod container;
+mod refusal;
+
+use container::ContainerGuest;
+pub use refusal::explain_exit;
+
+/// Starts verified, hardened guests on the engine that is found.
+pub struct Launcher {
+    shared: Arc<Shared>,
+}
+
+/// What outlives a launch: the tasks that end guests need it.
+struct Shared {
+    finder: Finder,
+    images: Images,
+    limits: Limits,
+    allow_unenforced: BTreeSet<Limit>,
+    runtime: Option<String>,
+    owner: Owner,
+    /// Removals and reaping; awaited before the bridge ends.
+    tasks: TaskTracker,
+    /// The engine on which provision was last made for this bridge's end.
+    guarded: Mutex<Option<Arc<dyn Engine>>>,
+}
+
+impl Launcher {
+    /// Finds and starts nothing yet.
+    pub fn new(settings: &Settings) -> Self {
+        let finder = Finder::new(settings.engine.clone(), Surroundings::of_process());
+        Self::with_finder(settings, finder, Owner::of_process())
+    }
+
+    /// As [`Launcher::new`], with a second process of `program`, which must be the bridge's own, to sweep up after this one
+    /// should it be killed.
+    pub fn swept_by(settings: &Settings, program: PathBuf) -> Self {
+        let owner = Owner::of_process();
+        let finder = Finder::new(settings.engine.clone(), Surroundings::of_process());
+        Self::with_finder(settings, finder.swept_by(program, owner.clone()), owner)
+    }
+
+    fn with_finder(settings: &Settings, finder: Finder, owner: Owner) -> Self {
+        let shared = Shared {
+            finder,
+            images: Images::new(settings.image.clone()),
+            limits: settings.limits,
+            allow_unenforced: settings.engine.allow_unenforced.clone(),
+            runtime: settings.engine.runtime.clone(),
+            owner,
+            tasks: TaskTracker::new(),
+            guarded: Mutex::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Where the engine is looked for; the same that guests run on.
+    pub fn finder(&self) -> &Finder {
+        &self.shared.finder
+    }
+
+    /// The image that guests are made from.
+    pub fn images(&self) -> &Images {
+        &self.shared.images
+    }
+
+    /// Waits until every guest that was let go is removed, then ends what was started for the engine.
+    pub async fn close(&self) {
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+        self.shared.finder.close().await;
+    }
+}
+
+#[async_trait]
+impl Launch for Launcher {
+    async fn launch(
+        &self,
+        session: Option<&str>,
+        progress: &dyn Progress,
+    ) -> Result<Box<dyn Guest>, LaunchError> {
+        let mut in_use = self.shared.finder.in_use();
+        let mut last_try = false;
+        loop {
+            let found = self.shared.prepare(progress).await;
+            let failure = match found {
+                Ok(Prepared {
+                    engine,
+                    image,
+                    is_first,
+                }) => {
+                    let start = self.shared.clone().start(
+                        engine.clone(),
+                        image,
+                        session.map(str::to_owned),
+                        in_use,
+                    );
+                    let started = start.await;
+                    if is_first {
+                        // Whoever waits for the guest does not wait for an engine that is busy with this.
+                        self.shared.reap(&engine);
+                    }
+                    match started {
+                        Ok(guest) => return Ok(Box::new(guest)),
+                        Err(failure) => (Some(engine), failure),
+                    }
+                }
+                Err(failure) => failure,
+            };
+            // An engine that went away while unused is found again, or another; once, as it may die of this very guest.
+            let (engine, failure) = failure;
+            if let (Some(engine), true) = (engine, failure.is_gone()) {
+                self.shared.finder.forget(&engine).await;
+                if !last_try {
+                    last_try = true;
+                    in_use = self.shared.finder.in_use();
+                    continue;
+                }
+            }
+            return Err(failure.into());
+        }
+    }
+}
+
+/// Where a guest can be started.
+struct Prepared {
+    engine: Arc<dyn Engine>,
+    image: ImageFacts,
+    /// Nothing was started on this engine before.
+    is_first: bool,
+}
+
+/// Why a launch failed, before it is put into words.
+#[derive(Debug)]
+enum Failure {
+    Engine(Error),
+    Image(image::Error),
+    Limits(Vec<Limit>, Option<EngineReport>, Limits),
+    Different(String, Vec<String>),
+    Start(Error),
+}
+
+impl Failure {
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Engine(error) | Self::Start(error) | Self::Image(image::Error::Engine(error)) => {
+                error.is_gone()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Shared {
+    /// An engine with a verified image, on which provision is made for this bridge's end; with the failure comes the engine
+    /// that it was met on.
+    async fn prepare(
+        &self,
+        progress: &dyn Progress,
+    ) -> Result<Prepared, (Option<Arc<dyn Engine>>, Failure)> {
+        let tell = |message: &str| progress.report(message, 0, None);
+        let engine = self.finder.engine(&tell).await;
+        let engine = engine.map_err(|error| (None, Failure::Engine(error)))?;
+        let tell = |message: &str, done, total| progress.report(message, done, total);
+        // The engine is asked about the image while a process starts here.
+        let image = self.images.ready(engine.as_ref(), &tell);
+        match tokio::join!(image, self.guard(&engine)) {
+            (Ok(image), is_first) => Ok(Prepared {
+                engine,
+                image,
+                is_first,
+            }),
+            (Err(error), _) => {
+                // Nothing starts, and the next try is the first one again.
+                *self.guarded.lock().await = None;
+                Err((Some(engine), Failure::Image(error)))
+            }
+        }
+    }
+
+    /// Once for each engine, before the first container: provision is made for this bridge's end. Whether this was the time.
+    async fn guard(&self, engine: &Arc<dyn Engine>) -> bool {
+        let mut guarded = self.guarded.lock().await;
+        if guarded
+            .as_ref()
+            .is_some_and(|guarded| Arc::ptr_eq(guarded, engine))
+        {
+            return false;
+        }
+        self.finder.guard(engine.as_ref()).await;
+        *guarded = Some(engine.clone());
+        true
+    }
+
+    /// Sweeps leftovers of dead bridges in the background.
+    fn reap(&self, engine: &Arc<dyn Engine>) {
+        let (engine, owner) = (engine.clone(), self.owner.clone());
+        self.tasks.spawn(async move {
+            if let Err(error) = engine.reap(&owner).await {
+                tracing::warn!(%error, "leftovers of earlier bridges were not removed");
+            }
+        });
+    }
+
+    /// Creates and starts the guest in a task of its own: who gives up half-way would leave a container behind.
+    async fn start(
+        self: Arc<Self>,
+        engine: Arc<dyn Engine>,
+        image: ImageFacts,
+        session: Option<String>,
+        in_use: InUse,
+    ) -> Result<ContainerGuest, Failure> {
+        let tasks = self.tasks.clone();
+        let task = tasks.spawn(async move {
+            let spec = ContainerSpec {
+                image_id: image.id,
+                environment: image.environment,
+                limits: self.limits,
+                labels: self.owner.labels(session.as_deref()),
+                runtime: self.runtime.clone(),
+            };
+            let id = engine.create(&spec).await.map_err(Failure::Start)?;
+            // From here on, dropping the guest removes the container.
+            let guest = ContainerGuest::new(engine.clone(), id.clone(), &self, in_use);
+            match self.run(engine.as_ref(), &id, &spec).await {
+                Ok(attached) => Ok(guest.started(attached)),
+                Err(failure) => {
+                    guest.discard().await;
+                    Err(failure)
+                }
+            }
+        });
+        match task.await {
+            Ok(result) => result,
+            Err(error) => Err(Failure::Different(
+                "the engine".to_owned(),
+                vec![format!(
+                    "starting the guest failed inside the bridge ({error})"
+                )],
+            )),
+        }
+    }
+
+    /// Compares, attaches and starts. Attaching takes podman as long as all the rest, so it is asked both at once;
+    /// nothing of the guest runs before the last step.
+    async fn run(
+        &self,
+        engine: &dyn Engine,
+        id: &ContainerId,
+        spec: &ContainerSpec,
+    ) -> Result<Attached, Failure> {
+        let (created, attached) = tokio::join!(engine.inspect(id, spec), engine.attach(id));
+        self.compare(engine, spec, created.map_err(Failure::Start)?)
+            .await?;
+        let attached = attached.map_err(Failure::Start)?;
+        engine.start(id).await.map_err(Failure::Start)?;
+        Ok(attached)
+    }
+
+    async fn compare(
+        &self,
+        engine: &dyn Engine,
+        spec: &ContainerSpec,
+        created: Created,
+    ) -> Result<(), Failure> {
+        if created.image_id != spec.image_id {
+            return Err(Failure::Image(image::Error::Mismatch {
+                what: "container of image",
+                expected: spec.image_id.clone(),
+                found: created.image_id,
+                perhaps: "",
+            }));
+        }
+        if !created.differences.is_empty() {
+            let engine = engine.identity().kind.to_string();
+            return Err(Failure::Different(engine, created.differences));
+        }
+        let refused: Vec<Limit> = created
+            .unenforced
+            .into_iter()
+            .filter(|limit| !self.allow_unenforced.contains(limit))
+            .collect();
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Limits(
+            refused,
+            engine.report().await.ok(),
+            self.limits,
+        ))
+    }
+}

@@ -1,0 +1,133 @@
+//! A guest in a container.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared as SharedFuture};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::{Shared, refusal};
+use bridge_engine::{Attached, ContainerId, Engine, Error, Exit, InUse};
+use bridge_session::{Guest, LaunchError};
+use bridge_settings::{Limit, Limits};
+use bridge_wire::GuestReport;
+
+/// A guest in a container; removed when dropped.
+pub(super) struct ContainerGuest {
+    engine: Arc<dyn Engine>,
+    id: ContainerId,
+    attached: Option<Attached>,
+    /// Waited for from before the start, so that the end cannot be missed, and as long as the guest is here.
+    exit: SharedFuture<BoxFuture<'static, Result<Exit, Error>>>,
+    output_ended: CancellationToken,
+    limits: Limits,
+    allow_unenforced: BTreeSet<Limit>,
+    tasks: TaskTracker,
+    in_use: Option<InUse>,
+}
+
+impl ContainerGuest {
+    /// A container that exists and has not started.
+    pub(super) fn new(
+        engine: Arc<dyn Engine>,
+        id: ContainerId,
+        shared: &Shared,
+        in_use: InUse,
+    ) -> Self {
+        let (waiting, awaited) = (engine.clone(), id.clone());
+        let output_ended = CancellationToken::new();
+        let ended = output_ended.clone();
+        let task = tokio::spawn(async move { waiting.wait(&awaited, ended).await });
+        // Not among the tracked tasks, which are awaited at the end: it may have nothing to wait for, and then never ends.
+        let task = AbortOnDropHandle::new(task);
+        let unknown = Exit {
+            code: -1,
+            out_of_memory: false,
+        };
+        let exit = async move {
+            task.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "waiting for a guest's end failed inside the bridge");
+                Ok(unknown)
+            })
+        };
+        Self {
+            engine,
+            id,
+            attached: None,
+            exit: exit.boxed().shared(),
+            output_ended,
+            limits: shared.limits,
+            allow_unenforced: shared.allow_unenforced.clone(),
+            tasks: shared.tasks.clone(),
+            in_use: Some(in_use),
+        }
+    }
+
+    /// It runs.
+    pub(super) fn started(mut self, attached: Attached) -> Self {
+        self.attached = Some(attached);
+        self
+    }
+
+    /// Removes it before anybody has seen it.
+    pub(super) async fn discard(mut self) {
+        self.remove().await;
+    }
+
+    /// Removes the container, also if whoever waits for it gives up.
+    async fn remove(&mut self) {
+        // A closed stream is an end of its own, should the removal fail.
+        self.attached = None;
+        if let Some(in_use) = self.in_use.take() {
+            let removal = removal(self.engine.clone(), self.id.clone(), in_use);
+            // A removal that panicked has said so; there is nothing left to wait for.
+            let _ = self.tasks.spawn(removal).await;
+        }
+    }
+}
+
+async fn removal(engine: Arc<dyn Engine>, id: ContainerId, in_use: InUse) {
+    if let Err(error) = engine.remove(&id).await {
+        tracing::warn!(container.id = %id.0, %error, "the guest's container was not removed");
+    }
+    drop(in_use);
+}
+
+impl Drop for ContainerGuest {
+    fn drop(&mut self) {
+        if let (Some(in_use), Ok(runtime)) =
+            (self.in_use.take(), tokio::runtime::Handle::try_current())
+        {
+            let removal = removal(self.engine.clone(), self.id.clone(), in_use);
+            self.tasks.spawn_on(removal, &runtime);
+        }
+    }
+}
+
+#[async_trait]
+impl Guest for ContainerGuest {
+    fn attach(&mut self) -> Option<Attached> {
+        self.attached.take()
+    }
+
+    fn check(&self, report: &GuestReport) -> Result<(), LaunchError> {
+        refusal::check(
+            report,
+            &self.limits,
+            &self.allow_unenforced,
+            self.engine.identity(),
+        )
+    }
+
+    async fn exit(&mut self) -> Result<Exit, Error> {
+        self.output_ended.cancel();
+        self.exit.clone().await
+    }
+
+    async fn kill(&mut self) {
+        self.remove().await;
+    }
+}

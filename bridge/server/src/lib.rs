@@ -1,0 +1,308 @@
+//! The MCP face: one tool, and resources, over stdio, for clients of both protocol eras.
+//!
+//! Checks arguments, hands runs to a [`Runner`] and renders what comes back. A mistake in a call is a tool result that the
+//! model can read; only a request that is no call of ours is a protocol error.
+
+mod arguments;
+mod arrival;
+mod call;
+mod capabilities;
+mod exact;
+mod held;
+mod http;
+mod inbox;
+mod line;
+mod progress;
+mod questions;
+mod relay;
+mod resources;
+mod runner;
+mod serve;
+mod tasks;
+mod tool;
+mod transport;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult,
+    Implementation, InitializeRequestParams, InitializeResult, JsonObject,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    UpdateTaskParams,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use bridge_render::Payload;
+use bridge_session::{Client, RunRequest};
+use bridge_settings::{OutputMode, Settings};
+
+use arguments::Arguments;
+use held::Held;
+
+pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
+pub use self::runner::{Refused, Runner};
+pub use self::tool::definition as tool;
+
+/// Room in an answer that is not cut.
+pub const WHOLE: u64 = 1 << 32;
+
+/// What the face needs to know of the settings.
+#[derive(Debug, Clone)]
+pub struct Face {
+    /// Time limit of a call that names none.
+    pub timeout: Duration,
+    /// The longest time limit.
+    pub max_timeout: Duration,
+    /// The longest time limit of a run that may be left running.
+    pub max_run: Duration,
+    /// How answers are written.
+    pub output_mode: OutputMode,
+    /// Tokens of text in an answer, where the call does not say.
+    pub output_tokens: u64,
+    /// The capabilities resource.
+    pub capabilities: Arc<str>,
+}
+
+impl Face {
+    /// From the settings.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            timeout: settings.session.timeout,
+            max_timeout: settings.session.max_timeout,
+            max_run: settings.session.max_run,
+            output_mode: settings.output_mode,
+            output_tokens: settings.output_tokens,
+            capabilities: capabilities::write(settings).into(),
+        }
+    }
+}
+
+/// The MCP server of one connection.
+#[derive(Clone)]
+pub struct Server {
+    runner: Arc<dyn Runner>,
+    face: Face,
+    held: Arc<Held>,
+    /// Questions can be put into answers.
+    asks_in_answers: bool,
+    closing: CancellationToken,
+}
+
+impl Server {
+    /// A server that runs code with `runner`. When `closing` fires, runs are given up.
+    pub fn new(runner: Arc<dyn Runner>, face: Face, closing: CancellationToken) -> Self {
+        Self {
+            runner,
+            face,
+            held: Arc::default(),
+            asks_in_answers: true,
+            closing,
+        }
+    }
+
+    /// One of many, of which each serves a single request, so that nobody can come back to it with an answer.
+    fn of_one_request(self) -> Self {
+        Self {
+            asks_in_answers: false,
+            ..self
+        }
+    }
+
+    fn answer(&self, payload: &Payload) -> CallToolResult {
+        let text = ContentBlock::text(payload.text(self.face.output_mode));
+        let content = [text].into_iter().chain(resources::blocks(payload));
+        let content = content.collect();
+        let mut result = if payload.is_error() {
+            CallToolResult::error(content)
+        } else {
+            CallToolResult::success(content)
+        };
+        result.structured_content = Some(payload.structured());
+        result
+    }
+
+    /// Likewise, as JSON, for answers whose type holds no results of tools.
+    fn written(&self, payload: &Payload) -> Result<JsonObject, ErrorData> {
+        match serde_json::to_value(self.answer(payload)) {
+            Ok(Value::Object(result)) => Ok(result),
+            Ok(_) | Err(_) => Err(ErrorData::internal_error("answer not written", None)),
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_tasks()
+            .build();
+        let mut information = Implementation::new("mcp-code-bridge", env!("CARGO_PKG_VERSION"));
+        information.title = Some("MCP code bridge".to_owned());
+        ServerConfig::new(capabilities).with_server_info(information)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        self.runner
+            .open()
+            .map_err(|refused| ErrorData::internal_error(refused.to_string(), None))?;
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(vec![tool::definition()]))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if request.name != tool::NAME {
+            return Err(unknown_tool(&request.name));
+        }
+        match self.call(request, &context).await {
+            Ok(response) => Ok(response),
+            Err(refused) => Ok(self.answer(&refused.into_payload()).into()),
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.task(&request.task_id)
+    }
+
+    /// No task of ours asks for anything, so an answer answers nothing.
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.known(&request.task_id).map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.cancel(&request.task_id)
+    }
+
+    /// Requests whose parameters do not have the shape of their method end here too.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let name = request
+            .params
+            .as_ref()
+            .and_then(|params| params.get("name"))
+            .and_then(Value::as_str);
+        match (request.method.as_str(), name) {
+            ("tools/call", Some(tool::NAME)) => {
+                let payload = Payload::invalid(
+                    "arguments must be an object such as {\"code\": \"print(1)\"}".to_owned(),
+                );
+                self.written(&payload)
+                    .map(|result| CustomResult::new(result.into()))
+            }
+            ("tools/call", Some(name)) => Err(unknown_tool(name)),
+            ("initialize" | "tools/call" | "resources/read", _) => {
+                let message = format!("the parameters of {} are malformed", request.method);
+                Err(ErrorData::invalid_params(message, None))
+            }
+            (method, _) => {
+                let method: String = method.chars().take(100).collect();
+                Err(ErrorData::new(
+                    ErrorCode::METHOD_NOT_FOUND,
+                    format!("no method {method}"),
+                    None,
+                ))
+            }
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(resources::list(&*self.runner))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = resources::read(&*self.runner, &request.uri, &self.face.capabilities);
+        Ok(read.await?.into())
+    }
+}
+
+fn unknown_tool(name: &str) -> ErrorData {
+    let name: String = name.chars().take(100).collect();
+    ErrorData::invalid_params(
+        format!("no tool {name:?}; the one tool is {}", tool::NAME),
+        None,
+    )
+}
+
+/// A run with these arguments, checked as the tool checks its own. Its answer may be as long as it is.
+pub fn request(
+    code: String,
+    session: Option<String>,
+    timeout: Option<Duration>,
+    servers: Vec<String>,
+    face: &Face,
+    cancel: CancellationToken,
+) -> Result<RunRequest, String> {
+    let mut given = JsonObject::new();
+    given.insert("code".to_owned(), code.into());
+    given.insert("session".to_owned(), session.into());
+    given.insert("servers".to_owned(), servers.into());
+    let whole = |timeout: Duration| timeout.subsec_nanos() == 0;
+    let timeout = timeout.map_or(Value::Null, |timeout| {
+        if whole(timeout) {
+            timeout.as_secs().into()
+        } else {
+            timeout.as_secs_f64().into()
+        }
+    });
+    given.insert("timeout".to_owned(), timeout);
+    Ok(RunRequest {
+        text_bytes: WHOLE,
+        ..Arguments::parse(given, face)?.into_request(Client::default(), cancel)
+    })
+}
+
+#[cfg(test)]
+mod tests;

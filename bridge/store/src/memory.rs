@@ -1,0 +1,346 @@
+//! Values by key, one readable JSON file each, as users of the predecessor have them.
+//!
+//! Numbers of any size and the order of keys survive: a value goes through as text. A key finds its file by rule
+//! ([`name`]), and a file counts for the key that is written in it. What cannot be read is set aside, never overwritten.
+
+mod index;
+mod name;
+mod record;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+pub use index::{Info, Listing};
+pub use record::Loaded;
+
+pub(super) use index::Entry;
+
+use super::lock::Lock;
+use super::{Error, Limits, Moment, Origin, write};
+use bridge_common::json;
+use index::Index;
+use name::Key;
+use record::{Head, Parsed};
+
+/// Files that people made by hand may be larger than what may be saved, up to this.
+const READ_LIMIT: u64 = 64 << 20;
+/// A file that cannot be read may be one that the predecessor is just writing: for this long it is looked at again.
+const SETTLE: Duration = Duration::from_millis(200);
+const LOOKS: u32 = 5;
+/// Only the owner reads memories.
+const MODE: u32 = 0o600;
+
+/// What is to become of a memory.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// Its value from now on.
+    pub value: Value,
+    /// Its metadata; as they were where not given.
+    pub metadata: Option<Value>,
+    /// What must be there now.
+    pub expected: Expected,
+}
+
+/// What must be there for a change to be made.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub enum Expected {
+    /// Anything.
+    #[default]
+    Any,
+    /// Nothing.
+    Nothing,
+    /// This version.
+    Version(String),
+}
+
+/// A change that was made.
+#[derive(Debug, PartialEq)]
+pub struct Saved {
+    /// Of what is there now.
+    pub version: String,
+    /// It was not there before.
+    pub new: bool,
+    /// Name of its file.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// All memories.
+#[derive(Debug)]
+pub struct Memory {
+    folder: PathBuf,
+    limits: Limits,
+    lock: Lock,
+    index: Mutex<Index>,
+}
+
+impl Memory {
+    pub(super) fn new(folder: PathBuf, limits: Limits) -> Self {
+        Self {
+            lock: Lock::of(&folder),
+            folder,
+            limits,
+            index: Mutex::default(),
+        }
+    }
+
+    /// The memory of a key, if there is one.
+    pub fn load(&self, key: &str) -> Result<Option<Loaded>, Error> {
+        let key = Key::parse(key)?;
+        match self.find(&key)? {
+            Found::Record { loaded, .. } => Ok(Some(*loaded)),
+            Found::Nothing { .. } => Ok(None),
+        }
+    }
+
+    /// Saves a memory; on the disk when this returns.
+    pub fn save(&self, key: &str, change: &Change, origin: &Origin) -> Result<Saved, Error> {
+        let key = Key::parse(key)?;
+        let metadata_size = change.metadata.as_ref().map_or(0, json::size_of);
+        let size = (json::size_of(&change.value) + metadata_size) as u64;
+        if size > self.limits.value_bytes {
+            return Err(Error::TooLarge {
+                what: format!("memory {:?}", key.shown()),
+                size,
+                limit: self.limits.value_bytes,
+                setting: "store_value",
+            });
+        }
+        let _locked = self.lock.take()?;
+        let found = self.find(&key)?;
+        let (file, before) = match found {
+            Found::Record { file, loaded } => (file, Some(loaded)),
+            Found::Nothing { file } => (file, None),
+        };
+        let as_expected = match (&change.expected, &before) {
+            (Expected::Any, _) | (Expected::Nothing, None) => true,
+            (Expected::Version(expected), Some(loaded)) => *expected == loaded.version,
+            _ => false,
+        };
+        if !as_expected {
+            return Err(Error::Conflict {
+                key: key.shown(),
+                current: before,
+            });
+        }
+        let new = before.is_none();
+        let text = record::compose(
+            key.as_str(),
+            change,
+            before.as_deref(),
+            origin,
+            Moment::now(),
+        );
+        let mut index = self.index();
+        index.refresh_sizes(&self.folder)?;
+        let others = index.total() - index.size_of(&file);
+        if others + text.len() as u64 > self.limits.memory_bytes {
+            return Err(Error::Full {
+                what: format!("memory {:?}", key.shown()),
+                kind: "memories",
+                limit: self.limits.memory_bytes,
+                setting: "store_memory",
+            });
+        }
+        if new && index.len() >= self.limits.memories {
+            return Err(Error::TooMany {
+                kind: "memories",
+                limit: self.limits.memories,
+                setting: "store_memory_count",
+            });
+        }
+        write::replace(&self.folder.join(&file), text.as_bytes(), MODE)
+            .map_err(Error::io("the memory could not be written"))?;
+        index.note_written(&self.folder, &file);
+        Ok(Saved {
+            version: record::version(text.as_bytes()),
+            new,
+            file,
+            text,
+        })
+    }
+
+    /// Deletes a memory; false where there is none.
+    pub fn delete(&self, key: &str) -> Result<Option<String>, Error> {
+        let key = Key::parse(key)?;
+        let _locked = self.lock.take()?;
+        let Found::Record { file, .. } = self.find(&key)? else {
+            return Ok(None);
+        };
+        let removed = write::remove(&self.folder.join(&file))
+            .map_err(Error::io("the memory could not be deleted"))?;
+        Ok(removed.then_some(file))
+    }
+
+    /// All memories by key, without their values, and the files that were set aside.
+    pub fn list(&self) -> Result<Listing, Error> {
+        let (listing, bad) = self.peek()?;
+        if bad.is_empty() {
+            return Ok(listing);
+        }
+        for file in bad {
+            // What cannot be read now is set aside; what could meanwhile is listed.
+            let key = file.trim_end_matches(".json").to_owned();
+            match self.look(&file, &key) {
+                Ok(_) | Err(Error::SetAside { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.peek().map(|(listing, _)| listing)
+    }
+
+    /// Likewise, and leaves files that cannot be read where they are: their names come second.
+    pub fn peek(&self) -> Result<(Listing, Vec<String>), Error> {
+        let mut index = self.index();
+        index.refresh(&self.folder)?;
+        Ok((index.listing(), index.bad()))
+    }
+
+    /// The files as they are, for a view of them.
+    pub(super) fn entries(&self) -> Result<Vec<(String, Entry)>, Error> {
+        let mut index = self.index();
+        index.refresh_sizes(&self.folder)?;
+        Ok(index.entries())
+    }
+
+    /// The folder of the files.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn index(&self) -> std::sync::MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a key is, or where it would be.
+    fn find(&self, key: &Key) -> Result<Found, Error> {
+        let mut free = None;
+        for file in key.files() {
+            match self.look(&file, key.as_str())? {
+                Some(loaded) if loaded.is_of(key.as_str()) => {
+                    return Ok(Found::Record {
+                        file,
+                        loaded: Box::new(loaded),
+                    });
+                }
+                // Another key's.
+                Some(_) => {}
+                None => free = free.or(key.may_take(&file).then_some(file)),
+            }
+        }
+        // A file that somebody has named otherwise is listed by its key, and has to be found by it.
+        let named_otherwise = self.index().file_of(&self.folder, key.as_str())?;
+        if let Some(file) = named_otherwise
+            && let Some(loaded) = self.look(&file, key.as_str())?
+            && loaded.is_of(key.as_str())
+        {
+            return Ok(Found::Record {
+                file,
+                loaded: Box::new(loaded),
+            });
+        }
+        free.map(|file| Found::Nothing { file })
+            .ok_or_else(|| Error::Collision { key: key.shown() })
+    }
+
+    /// Reads a file. One that is no memory is set aside.
+    fn look(&self, file: &str, key: &str) -> Result<Option<Loaded>, Error> {
+        let path = self.folder.join(file);
+        let mut looks = 0;
+        loop {
+            let read =
+                write::read(&path, READ_LIMIT).map_err(Error::io("a memory could not be read"))?;
+            let Some((bytes, stamp)) = read else {
+                return Ok(None);
+            };
+            let reason = match Parsed::read(&bytes) {
+                Ok(parsed) => {
+                    return Ok(Some(parsed.into_loaded(file, &bytes, stamp.modified())));
+                }
+                Err(reason) => reason,
+            };
+            if looks == LOOKS || !is_young(&path) {
+                return self.set_aside(file, key, reason);
+            }
+            looks += 1;
+            std::thread::sleep(SETTLE / LOOKS);
+        }
+    }
+
+    fn set_aside(&self, file: &str, key: &str, reason: String) -> Result<Option<Loaded>, Error> {
+        let from = self.folder.join(file);
+        let now = Moment::now().seconds();
+        for number in 0..100 {
+            let name = if number == 0 {
+                format!("{file}.corrupt-{now}")
+            } else {
+                format!("{file}.corrupt-{now}-{number}")
+            };
+            let to = self.folder.join(&name);
+            match move_aside(&from, &to) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => {
+                    return Err(Error::io("an unreadable memory could not be set aside")(
+                        error,
+                    ));
+                }
+            }
+            tracing::warn!(
+                memory.file = name,
+                reason,
+                "an unreadable memory was set aside"
+            );
+            let _ = write::sync_folder(&self.folder);
+            let key: String = key.chars().take(100).collect();
+            return Err(Error::SetAside {
+                key,
+                reason,
+                file: name,
+            });
+        }
+        Err(Error::Busy)
+    }
+}
+
+/// Renames without replacing what is there already. Where there are no hard links, the look before has to do.
+fn move_aside(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound
+            ) =>
+        {
+            Err(error)
+        }
+        Err(_) if to.exists() => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(from, to),
+    }
+}
+
+/// What a key came to.
+enum Found {
+    Record { file: String, loaded: Box<Loaded> },
+    Nothing { file: String },
+}
+
+/// It was written just now.
+fn is_young(path: &Path) -> bool {
+    let modified = fs::metadata(path).and_then(|facts| facts.modified());
+    modified
+        .is_ok_and(|time| SystemTime::now().duration_since(time).unwrap_or_default() < SETTLE * 5)
+}
+
+/// Of a file, what a list shows; `Err` says why it is no memory.
+fn head(bytes: &[u8], file: &str, modified: Moment) -> Result<Info, String> {
+    Head::read(bytes).map(|head| head.into_info(file, bytes.len() as u64, modified))
+}

@@ -1,0 +1,256 @@
+//! What a server sends: answers to those who wait for them, progress and log lines to the client, questions to whoever
+//! can answer them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Company, Connection, Failure, SignOfLife};
+use crate::interact::{Event, Question, QuestionKind, Reply};
+use crate::message::{Answer, Incoming, Outgoing, RpcError, code, start_of};
+
+/// Characters kept of a log message.
+const LOG_CHARACTERS: usize = 1_000;
+/// Questions of one server at once.
+const MOST_QUESTIONS: usize = 32;
+
+impl Connection {
+    /// Takes in one message of the server.
+    pub(crate) fn receive(self: &Arc<Self>, message: Incoming) {
+        match message {
+            Incoming::Answer { id, answer } => self.answered(id, answer),
+            Incoming::Request {
+                id,
+                method,
+                params,
+                origin,
+            } => self.asked(id, &method, params, origin),
+            Incoming::Notification { method, params } => self.told(&method, params),
+            Incoming::Junk(what) => self.junk.add(&self.server, &what),
+        }
+    }
+
+    fn answered(&self, id: Option<u64>, answer: Answer) {
+        let call = {
+            let mut waiting = self.waiting();
+            // An error without an id is the only thing a server can say to a request that it could not read; with one
+            // request waiting it is clear which.
+            let id = match (id, &answer) {
+                (None, Answer::Error(_) | Answer::TooLarge { .. } | Answer::Malformed(_))
+                    if waiting.calls.len() == 1 =>
+                {
+                    waiting.calls.keys().next().copied()
+                }
+                (id, _) => id,
+            };
+            id.and_then(|id| waiting.calls.remove(&id))
+        };
+        let Some(call) = call else {
+            // Late answers to cancelled calls come here as a matter of course.
+            tracing::debug!(server.name = %self.server, id, "answer to nothing that waits");
+            if id.is_none_or(|id| id >= self.next.load(Ordering::Relaxed)) {
+                let id = id.map_or_else(|| "none of ours".to_owned(), |id| id.to_string());
+                self.junk
+                    .add(&self.server, &format!("an answer to request {id}"));
+            }
+            return;
+        };
+        call.over.cancel();
+        let _ = call.answer.send(match answer {
+            Answer::Result(result) => Ok(result),
+            Answer::Error(error) => Err(Failure::Rpc(error)),
+            Answer::TooLarge { bytes } => Err(Failure::TooLarge { bytes }),
+            Answer::Malformed(what) => Err(Failure::Malformed(what)),
+        });
+    }
+
+    fn told(&self, method: &str, mut params: Value) {
+        match method {
+            "notifications/progress" => {
+                let token = params
+                    .as_object_mut()
+                    .and_then(|params| params.shift_remove("progressToken"));
+                let Some(id) = token.as_ref().and_then(token_id) else {
+                    return;
+                };
+                let company = {
+                    let waiting = self.waiting();
+                    let Some(call) = waiting.calls.get(&id) else {
+                        return;
+                    };
+                    call.sign_of_life.changed.notify_one();
+                    call.company.clone()
+                };
+                if let Some(Company { interact, tool }) = company {
+                    interact.tell(Event::Progress {
+                        server: self.server.clone(),
+                        tool,
+                        params,
+                    });
+                }
+            }
+            "notifications/elicitation/complete" => {
+                let id = params.get("elicitationId").and_then(Value::as_str);
+                if let (Some(id), Some((_, company, ..))) = (id, self.company(None)) {
+                    company.interact.tell(Event::ElicitationDone {
+                        server: self.server.clone(),
+                        id: id.to_owned(),
+                    });
+                }
+            }
+            "notifications/message" => {
+                if let Some(line) = log_line(&params) {
+                    self.tail.note(&line);
+                }
+                if let Some((_, company, ..)) = self.company(None) {
+                    company.interact.tell(Event::Log {
+                        server: self.server.clone(),
+                        params,
+                    });
+                }
+            }
+            _ => (self.on_change)(method),
+        }
+    }
+
+    fn asked(self: &Arc<Self>, id: Value, method: &str, params: Value, origin: Option<u64>) {
+        if method == "ping" {
+            return self.reply(id, Ok(json!({})));
+        }
+        let Some(kind) = QuestionKind::of_method(method) else {
+            let error = RpcError::new(
+                code::METHOD_NOT_FOUND,
+                format!("{} is not offered", start_of(method)),
+            );
+            return self.reply(id, Err(error));
+        };
+        let Some((_, company, sign_of_life, over)) = self.company(origin) else {
+            let reply =
+                Reply::Unsupported("no call is in progress that this could belong to".to_owned());
+            return self.reply(id, answer_to(kind, reply));
+        };
+        if self.questions.len() >= MOST_QUESTIONS {
+            let reply = Reply::Unsupported(format!("{MOST_QUESTIONS} questions are open already"));
+            return self.reply(id, answer_to(kind, reply));
+        }
+        let connection = Arc::clone(self);
+        self.questions.spawn(async move {
+            let reply = connection.ask(kind, params, company, &sign_of_life, over).await;
+            let answer = Outgoing::Answer { id, answer: answer_to(kind, reply) };
+            if tokio::time::timeout(Duration::from_secs(5), connection.outbox.send(answer)).await.is_err() {
+                tracing::warn!(server.name = %connection.server, "server does not read the answer to its question");
+            }
+        });
+    }
+
+    /// Asks the client behind `company`; the clock of its call stands still meanwhile.
+    async fn ask(
+        &self,
+        kind: QuestionKind,
+        params: Value,
+        company: Company,
+        sign_of_life: &SignOfLife,
+        over: CancellationToken,
+    ) -> Reply {
+        sign_of_life.open_questions.fetch_add(1, Ordering::SeqCst);
+        sign_of_life.changed.notify_one();
+        let question = Question {
+            server: self.server.clone(),
+            tool: Some(company.tool),
+            kind,
+            params,
+            cancel: over.child_token(),
+        };
+        let reply = tokio::select! {
+            reply = company.interact.ask(question) => reply,
+            () = over.cancelled() => Reply::Cancel,
+            () = self.closed.cancelled() => Reply::Cancel,
+        };
+        sign_of_life.open_questions.fetch_sub(1, Ordering::SeqCst);
+        sign_of_life.changed.notify_one();
+        reply
+    }
+
+    /// The client behind the request `origin`, or, where the transport cannot tell, behind the newest call.
+    fn company(
+        &self,
+        origin: Option<u64>,
+    ) -> Option<(u64, Company, Arc<SignOfLife>, CancellationToken)> {
+        let waiting = self.waiting();
+        let calls = waiting
+            .calls
+            .iter()
+            .filter(|(id, _)| origin.is_none_or(|origin| origin == **id));
+        let calls = calls.filter_map(|(id, call)| {
+            let company = call.company.clone()?;
+            Some((
+                *id,
+                company,
+                Arc::clone(&call.sign_of_life),
+                call.over.clone(),
+            ))
+        });
+        calls.max_by_key(|(id, ..)| *id)
+    }
+
+    fn reply(self: &Arc<Self>, id: Value, answer: Result<Value, RpcError>) {
+        // Without waiting: a server that asks and does not read answers is not worth memory.
+        if !self.outbox.try_send(Outgoing::Answer { id, answer }) {
+            tracing::warn!(server.name = %self.server, "server does not read the answers to its requests");
+        }
+    }
+}
+
+/// A log message as a line like those on stderr; none where it is only for who debugs the server.
+fn log_line(params: &Value) -> Option<String> {
+    let text = |name: &str| params.get(name).and_then(Value::as_str);
+    let level = text("level").unwrap_or("info");
+    if level == "debug" {
+        return None;
+    }
+    let data = match params.get("data")? {
+        Value::String(data) => data.clone(),
+        data => data.to_string(),
+    };
+    let source =
+        text("logger").map_or_else(String::new, |logger| format!("{}: ", start_of(logger)));
+    let data: String = data.chars().take(LOG_CHARACTERS).collect();
+    Some(format!("[{}] {source}{data}", start_of(level)))
+}
+
+fn token_id(token: &Value) -> Option<u64> {
+    token.as_u64().or_else(|| token.as_str()?.parse().ok())
+}
+
+/// The outcomes as MCP has them: three kinds of result for an elicitation, and an error where nobody can be asked or the
+/// client answered with one.
+pub(crate) fn answer_to(kind: QuestionKind, reply: Reply) -> Result<Value, RpcError> {
+    match (kind, reply) {
+        (QuestionKind::Elicitation, Reply::Accept(Value::Null)) => Ok(json!({"action": "accept"})),
+        (QuestionKind::Elicitation, Reply::Accept(content)) => {
+            Ok(json!({"action": "accept", "content": content}))
+        }
+        (QuestionKind::Elicitation, Reply::Decline) => Ok(json!({"action": "decline"})),
+        (QuestionKind::Elicitation, Reply::Cancel) => Ok(json!({"action": "cancel"})),
+        (QuestionKind::Sampling, Reply::Accept(result)) => Ok(result),
+        (_, Reply::Failed(error)) => Err(error),
+        (QuestionKind::Sampling, Reply::Decline) => Err(RpcError::new(
+            code::USER_REJECTED,
+            "the user declined the sampling request",
+        )),
+        (QuestionKind::Sampling, Reply::Cancel) => Err(RpcError::new(
+            code::USER_REJECTED,
+            "the sampling request was cancelled",
+        )),
+        (kind, Reply::Unsupported(why)) => Err(RpcError::new(
+            code::METHOD_NOT_FOUND,
+            format!(
+                "{} is not supported by the client: {why}; nobody was asked",
+                kind.method()
+            ),
+        )),
+    }
+}

@@ -1,0 +1,338 @@
+//! MCP servers on the host: one long-lived actor each, started when first needed, over stdio or streamable HTTP.
+//!
+//! Results pass as raw JSON. A call is never repeated when it may have taken effect. Everything that is waited for has
+//! an end: a deadline, the caller's patience, or the end of the server.
+
+mod connection;
+mod environment;
+mod error;
+mod group;
+mod handshake;
+mod http;
+mod interact;
+mod lines;
+mod list;
+mod message;
+mod payload;
+mod program;
+mod redact;
+mod request;
+mod server;
+mod start;
+mod stdio;
+mod tail;
+pub mod watchdog;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, broadcast};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use environment::{INHERITED, INHERITED_PREFIXES};
+pub use error::Error;
+pub use handshake::Peer;
+pub use http::oauth;
+pub use interact::{Event, Interact, Nobody, Question, QuestionKind, Reply};
+pub use list::ToolList;
+pub use message::RpcError;
+pub use payload::Payload;
+pub use program::Missing;
+pub use redact::{REDACTED, Redactor};
+
+use bridge_catalog::{Definition, ServerName};
+use message::Params;
+use payload::LARGE_AT_ONCE;
+use server::Server;
+
+/// How servers are run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The bridge's environment; servers inherit a few variables of it.
+    pub environment: BTreeMap<String, String>,
+    /// Working directory of servers that name none.
+    pub cwd: PathBuf,
+    /// Time to start, for servers that do not name one.
+    pub start_timeout: Duration,
+    /// Time to start for commands that may have to download first, such as `npx` and `docker run`.
+    pub download_timeout: Duration,
+    /// Time without a sign of life after which a call has failed, for servers that do not name one; `None`: only the
+    /// caller's deadline counts.
+    pub call_timeout: Option<Duration>,
+    /// An unused server is stopped after this; zero: never.
+    pub idle: Duration,
+    /// Calls to one server at once; more wait.
+    pub parallel: usize,
+    /// Largest result of a call.
+    pub result_bytes: usize,
+    /// Folder of OAuth tokens; `None`: there are none.
+    pub tokens: Option<PathBuf>,
+    /// Command that runs [`watchdog::run`]; `None`: servers that ignore the end of their input outlive a killed bridge.
+    pub watchdog: Option<Vec<String>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            environment: BTreeMap::new(),
+            cwd: PathBuf::from("/"),
+            start_timeout: Duration::from_secs(60),
+            download_timeout: Duration::from_secs(600),
+            call_timeout: None,
+            idle: Duration::from_secs(30 * 60),
+            parallel: 64,
+            result_bytes: 16 * 1024 * 1024,
+            tokens: None,
+            watchdog: None,
+        }
+    }
+}
+
+/// Bounds and company of one request.
+#[derive(Clone)]
+pub struct CallContext {
+    /// When the caller needs an answer at the latest.
+    pub deadline: Option<Instant>,
+    /// Fires when the caller gives up.
+    pub cancel: CancellationToken,
+    /// The client, for questions, progress and log lines.
+    pub interact: Arc<dyn Interact>,
+}
+
+impl Default for CallContext {
+    fn default() -> Self {
+        Self {
+            deadline: None,
+            cancel: CancellationToken::new(),
+            interact: Arc::new(Nobody),
+        }
+    }
+}
+
+/// What a server is doing.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Status {
+    /// Nothing yet, or stopped for want of use.
+    NotRunning,
+    /// Coming up; at what.
+    Starting(&'static str),
+    /// Up.
+    Running {
+        /// What it said of itself.
+        peer: Peer,
+        /// Messages of it that were none.
+        junk: u64,
+    },
+    /// It failed and is tried again when next asked for.
+    Failed(Error),
+}
+
+/// All servers that have been asked for.
+pub struct Upstreams {
+    shared: Arc<Shared>,
+    servers: Mutex<HashMap<ServerName, Arc<Server>>>,
+}
+
+/// What all servers have in common.
+struct Shared {
+    options: Options,
+    watchdog: Mutex<Option<watchdog::Watchdog>>,
+    changes: broadcast::Sender<ServerName>,
+    stopped: CancellationToken,
+    /// Room for large answers, of all servers together.
+    large: Arc<Semaphore>,
+}
+
+impl Upstreams {
+    /// Nothing is started until it is asked for.
+    pub fn new(options: Options) -> Self {
+        let shared = Shared {
+            options,
+            watchdog: Mutex::default(),
+            changes: broadcast::channel(64).0,
+            stopped: CancellationToken::new(),
+            large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
+        };
+        Self {
+            shared: Arc::new(shared),
+            servers: Mutex::default(),
+        }
+    }
+
+    /// Names of servers whose tools have changed.
+    pub fn changes(&self) -> broadcast::Receiver<ServerName> {
+        self.shared.changes.subscribe()
+    }
+
+    /// The server's tools. Starts it, or joins a start that goes on already.
+    pub async fn tools(
+        &self,
+        definition: &Arc<Definition>,
+        context: &CallContext,
+    ) -> Result<Arc<ToolList>, Error> {
+        self.server(definition)?.tools(context).await
+    }
+
+    /// The tools as far as they are known without starting anything.
+    pub fn known_tools(&self, definition: &Definition) -> Option<Arc<ToolList>> {
+        let servers = lock(&self.servers);
+        servers
+            .get(&definition.name)
+            .filter(|server| server.is_for(definition))?
+            .known_tools()
+    }
+
+    /// Calls a tool; the answer is the whole `CallToolResult` as the server sent it.
+    pub async fn call(
+        &self,
+        definition: &Arc<Definition>,
+        tool: &str,
+        arguments: Payload,
+        context: &CallContext,
+    ) -> Result<Payload, Error> {
+        let params = Params {
+            fields: Map::from_iter([("name".to_owned(), Value::from(tool))]),
+            payload: Some(("arguments", arguments)),
+        };
+        self.server(definition)?
+            .request("tools/call", tool, params, context)
+            .await
+    }
+
+    /// All resources, or templates of resources, as sent.
+    pub async fn resources(
+        &self,
+        definition: &Arc<Definition>,
+        templates: bool,
+        context: &CallContext,
+    ) -> Result<Vec<Value>, Error> {
+        let (method, key) = if templates {
+            ("resources/templates/list", "resourceTemplates")
+        } else {
+            ("resources/list", "resources")
+        };
+        self.server(definition)?.list(method, key, context).await
+    }
+
+    /// Reads a resource; the answer is the whole `ReadResourceResult`.
+    pub async fn read_resource(
+        &self,
+        definition: &Arc<Definition>,
+        uri: &str,
+        context: &CallContext,
+    ) -> Result<Payload, Error> {
+        let params = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
+        self.server(definition)?
+            .request("resources/read", "read_resource", params.into(), context)
+            .await
+    }
+
+    /// All prompts, as sent.
+    pub async fn prompts(
+        &self,
+        definition: &Arc<Definition>,
+        context: &CallContext,
+    ) -> Result<Vec<Value>, Error> {
+        self.server(definition)?
+            .list("prompts/list", "prompts", context)
+            .await
+    }
+
+    /// Fills in a prompt; the answer is the whole `GetPromptResult`.
+    pub async fn prompt(
+        &self,
+        definition: &Arc<Definition>,
+        name: &str,
+        arguments: Payload,
+        context: &CallContext,
+    ) -> Result<Payload, Error> {
+        let params = Params {
+            fields: Map::from_iter([("name".to_owned(), Value::from(name))]),
+            payload: (arguments.get() != "{}").then_some(("arguments", arguments)),
+        };
+        self.server(definition)?
+            .request("prompts/get", "get_prompt", params, context)
+            .await
+    }
+
+    /// What the server of this name is doing.
+    pub fn status(&self, name: &ServerName) -> Status {
+        lock(&self.servers)
+            .get(name)
+            .map_or(Status::NotRunning, |server| server.status())
+    }
+
+    /// Stops all servers at once. Returns when they are gone, after a few seconds at the latest.
+    pub async fn shutdown(&self) {
+        self.shared.stopped.cancel();
+        let servers: Vec<_> = lock(&self.servers)
+            .drain()
+            .map(|(_, server)| server)
+            .collect();
+        let stops = servers.iter().map(|server| server.stop());
+        // Each of them takes at most 3 s until it is killed; this is for what cannot be foreseen.
+        let all = futures_util::future::join_all(stops);
+        if tokio::time::timeout(Duration::from_secs(5), all)
+            .await
+            .is_err()
+        {
+            tracing::warn!("some servers took too long to stop and were left to the watchdog");
+        }
+        *lock(&self.shared.watchdog) = None;
+    }
+
+    /// The actor for `definition`; one for an older definition of the name is stopped.
+    fn server(&self, definition: &Arc<Definition>) -> Result<Arc<Server>, Error> {
+        if self.shared.stopped.is_cancelled() {
+            return Err(Error::ShuttingDown {
+                server: definition.name.clone(),
+            });
+        }
+        let mut servers = lock(&self.servers);
+        if let Some(server) = servers
+            .get(&definition.name)
+            .filter(|server| server.is_for(definition))
+        {
+            return Ok(Arc::clone(server));
+        }
+        let secrets = definition.secrets().iter().map(ExposeSecret::expose_secret);
+        let server = Server::new(
+            Arc::clone(definition),
+            Redactor::new(secrets),
+            Arc::clone(&self.shared),
+        );
+        let old = servers.insert(definition.name.clone(), Arc::clone(&server));
+        if let Some(old) = old {
+            tokio::spawn(async move { old.retire().await });
+        }
+        Ok(server)
+    }
+}
+
+impl Shared {
+    /// The watchdog, started with the first server.
+    fn watchdog(&self) -> Option<watchdog::Watchdog> {
+        let mut watchdog = lock(&self.watchdog);
+        if watchdog.is_none()
+            && let Some(command) = &self.options.watchdog
+        {
+            match watchdog::Watchdog::start(command) {
+                Ok(started) => *watchdog = Some(started),
+                Err(error) => {
+                    tracing::warn!(%error, "watchdog did not start; servers may outlive a bridge that is killed");
+                }
+            }
+        }
+        watchdog.clone()
+    }
+}
+
+/// Locks are held for a few lines without a panic in them; a poisoned one still holds good data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,334 @@
+//! One server's life: started when needed, one start for all who wait, restarted after it ended, stopped when unused.
+//!
+//! States: `idle -> starting -> running -> idle | failed`. The start is a task of its own, so that a caller who gives
+//! up does not end it and the next caller joins it.
+
+mod lists;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::list::ToolList;
+use super::start::{Live, Phase};
+use super::{CallContext, Error, Redactor, Shared, Status, lock, start};
+use bridge_catalog::{Definition, ServerName};
+
+/// Each failure in a row doubles the time until the next attempt, up to the longest.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+/// A server that ran this long did not fail to start.
+const STABLE: Duration = Duration::from_secs(10);
+
+/// A server whose definition has changed may finish its calls within this.
+const RETIREMENT: Duration = Duration::from_secs(60);
+
+/// The actor.
+pub(super) struct Server {
+    pub(super) definition: Arc<Definition>,
+    pub(super) redactor: Redactor,
+    pub(super) shared: Arc<Shared>,
+    pub(super) permits: Semaphore,
+    state: Mutex<State>,
+    /// Fires when this server is to be gone for good.
+    retired: CancellationToken,
+    tools: Mutex<Option<Arc<ToolList>>>,
+    tools_stale: AtomicBool,
+    /// One list at a time is asked for; the others wait for it. The only lock that is held while waiting.
+    tools_request: tokio::sync::Mutex<()>,
+    last_used: Mutex<Instant>,
+}
+
+struct State {
+    life: Life,
+    /// Failures in a row.
+    failures: u32,
+}
+
+enum Life {
+    Idle,
+    Starting {
+        result: watch::Receiver<Option<Result<Arc<Live>, Error>>>,
+        phase: Arc<Phase>,
+    },
+    Running(Arc<Live>),
+    Failed {
+        error: Error,
+        until: Instant,
+    },
+}
+
+/// What a caller finds when it wants the server.
+enum Next {
+    Use(Arc<Live>),
+    Wait(
+        watch::Receiver<Option<Result<Arc<Live>, Error>>>,
+        Arc<Phase>,
+    ),
+    Fail(Error),
+}
+
+impl Server {
+    pub(super) fn new(
+        definition: Arc<Definition>,
+        redactor: Redactor,
+        shared: Arc<Shared>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            permits: Semaphore::new(shared.options.parallel.max(1)),
+            state: Mutex::new(State {
+                life: Life::Idle,
+                failures: 0,
+            }),
+            retired: shared.stopped.child_token(),
+            tools: Mutex::default(),
+            tools_stale: AtomicBool::new(true),
+            tools_request: tokio::sync::Mutex::default(),
+            last_used: Mutex::new(Instant::now()),
+            definition,
+            redactor,
+            shared,
+        })
+    }
+
+    pub(super) fn name(&self) -> &ServerName {
+        &self.definition.name
+    }
+
+    pub(super) fn is_for(&self, definition: &Definition) -> bool {
+        self.definition.hash == definition.hash
+    }
+
+    pub(super) fn known_tools(&self) -> Option<Arc<ToolList>> {
+        lock(&self.tools).clone()
+    }
+
+    pub(super) fn status(&self) -> Status {
+        match &lock(&self.state).life {
+            Life::Idle => Status::NotRunning,
+            Life::Starting { phase, .. } => Status::Starting(phase.get()),
+            Life::Running(live) => match live.connection.closed() {
+                None => Status::Running {
+                    peer: live.peer.clone(),
+                    junk: live.connection.junk.count(),
+                },
+                Some(reason) => Status::Failed(self.died("the last call", &reason)),
+            },
+            Life::Failed { error, .. } => Status::Failed(error.clone()),
+        }
+    }
+
+    /// The running server: started, or joined in its start, within the caller's patience.
+    pub(super) async fn connect(
+        self: &Arc<Self>,
+        context: &CallContext,
+    ) -> Result<Arc<Live>, Error> {
+        let asked = Instant::now();
+        let (mut result, phase) = match self.next(context) {
+            Next::Use(live) => return Ok(live),
+            Next::Fail(error) => return Err(error),
+            Next::Wait(result, phase) => (result, phase),
+        };
+        let give_up = async {
+            tokio::select! {
+                () = context.cancel.cancelled() => true,
+                () = until(context.deadline) => false,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = result.wait_for(Option::is_some) => match done.as_deref() {
+                Ok(Some(result)) => result.clone(),
+                _ => Err(Error::ShuttingDown { server: self.name().clone() }),
+            },
+            cancelled = give_up => Err(if cancelled {
+                Error::Cancelled { server: self.name().clone(), act: "start".to_owned() }
+            } else {
+                Error::StillStarting {
+                    server: self.name().clone(),
+                    phase: phase.get(),
+                    elapsed: phase.started.elapsed().max(asked.elapsed()),
+                    last_words: phase.last_words(),
+                }
+            }),
+        }
+    }
+
+    fn next(self: &Arc<Self>, context: &CallContext) -> Next {
+        let mut state = lock(&self.state);
+        if self.retired.is_cancelled() {
+            return Next::Fail(Error::ShuttingDown {
+                server: self.name().clone(),
+            });
+        }
+        match &state.life {
+            Life::Running(live) => match live.connection.closed() {
+                None => return Next::Use(Arc::clone(live)),
+                // The first restart is immediate; a server that keeps dying young is left alone for ever longer.
+                Some(_) if live.since.elapsed() >= STABLE || state.failures == 0 => {
+                    state.failures = u32::from(live.since.elapsed() < STABLE);
+                }
+                Some(reason) => {
+                    let error = self.died("the last call", &reason);
+                    self.set_failed(&mut state, error);
+                }
+            },
+            Life::Starting { result, phase } => {
+                return Next::Wait(result.clone(), Arc::clone(phase));
+            }
+            Life::Idle | Life::Failed { .. } => {}
+        }
+        if let Life::Failed { error, until } = &state.life {
+            let wait = until.saturating_duration_since(Instant::now());
+            if !wait.is_zero() {
+                return Next::Fail(Error::BackingOff {
+                    error: Box::new(error.clone()),
+                    wait,
+                });
+            }
+        }
+        let (sender, result) = watch::channel(None);
+        let phase = Arc::new(Phase::default());
+        // Who asks first is who it is started for; a bridge has one client.
+        let offers = context.interact.offers();
+        tokio::spawn(Arc::clone(self).start(sender, Arc::clone(&phase), offers));
+        state.life = Life::Starting {
+            result: result.clone(),
+            phase: Arc::clone(&phase),
+        };
+        Next::Wait(result, phase)
+    }
+
+    async fn start(
+        self: Arc<Self>,
+        sender: watch::Sender<Option<Result<Arc<Live>, Error>>>,
+        phase: Arc<Phase>,
+        offers: Value,
+    ) {
+        self.tools_stale.store(true, Ordering::SeqCst);
+        let result = tokio::select! {
+            result = start::start(&self, &phase, &offers) => result,
+            () = self.retired.cancelled() => Err(Error::ShuttingDown { server: self.name().clone() }),
+        };
+        let retired = {
+            let mut state = lock(&self.state);
+            match &result {
+                Ok(live) => {
+                    state.life = Life::Running(Arc::clone(live));
+                    *lock(&self.last_used) = Instant::now();
+                }
+                Err(error) => self.set_failed(&mut state, error.clone()),
+            }
+            self.retired.is_cancelled()
+        };
+        if let Ok(live) = &result {
+            if retired {
+                live.stop().await;
+            } else {
+                tokio::spawn(stop_when_unused(Arc::downgrade(&self), Arc::clone(live)));
+            }
+        }
+        let _ = sender.send(Some(result));
+    }
+
+    /// The first failure in a row may be tried again at once: a person may just have mended something.
+    fn set_failed(&self, state: &mut State, error: Error) {
+        tracing::warn!(server.name = %self.name(), %error, "server failed");
+        let doublings = state.failures.min(10);
+        let wait = match state.failures {
+            0 => Duration::ZERO,
+            _ => (FIRST_BACK_OFF * 2_u32.pow(doublings)).min(LONGEST_BACK_OFF),
+        };
+        state.failures = state.failures.saturating_add(1);
+        state.life = Life::Failed {
+            error,
+            until: Instant::now() + wait,
+        };
+    }
+
+    /// A request has worked: whatever went wrong before is over.
+    pub(super) fn worked(&self) {
+        lock(&self.state).failures = 0;
+        *lock(&self.last_used) = Instant::now();
+    }
+
+    /// Stops it for good as soon as what it is asked already is answered, or has had its time.
+    pub(super) async fn retire(&self) {
+        let all = u32::try_from(self.shared.options.parallel.max(1)).unwrap_or(u32::MAX);
+        let _ = tokio::time::timeout(RETIREMENT, self.permits.acquire_many(all)).await;
+        self.stop().await;
+    }
+
+    /// Stops it for good.
+    pub(super) async fn stop(&self) {
+        self.retired.cancel();
+        let starting = match &lock(&self.state).life {
+            Life::Starting { result, .. } => Some(result.clone()),
+            _ => None,
+        };
+        if let Some(mut result) = starting {
+            let _ = result.wait_for(Option::is_some).await;
+        }
+        let live = match std::mem::replace(&mut lock(&self.state).life, Life::Idle) {
+            Life::Running(live) => Some(live),
+            _ => None,
+        };
+        if let Some(live) = live {
+            live.stop().await;
+        }
+    }
+
+    /// Told by the connection: something concerns more than one call.
+    pub(super) fn changed(&self, method: &str) {
+        if method == "notifications/tools/list_changed" {
+            self.tools_stale.store(true, Ordering::SeqCst);
+            let _ = self.shared.changes.send(self.name().clone());
+        }
+    }
+}
+
+/// Ends a server that nobody has used for a while; it is started again when needed.
+async fn stop_when_unused(server: Weak<Server>, live: Arc<Live>) {
+    loop {
+        let wake = {
+            let Some(server) = server.upgrade() else {
+                break;
+            };
+            let idle = server.shared.options.idle;
+            if idle.is_zero() {
+                return;
+            }
+            let busy = server.permits.available_permits() < server.shared.options.parallel.max(1);
+            let wake = if busy {
+                Instant::now() + idle
+            } else {
+                *lock(&server.last_used) + idle
+            };
+            if wake <= Instant::now() {
+                let mut state = lock(&server.state);
+                if matches!(&state.life, Life::Running(running) if Arc::ptr_eq(running, &live)) {
+                    state.life = Life::Idle;
+                }
+                break;
+            }
+            wake
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(wake) => {}
+            () = live.connection.ended() => return,
+        }
+    }
+    live.stop().await;
+}
+
+pub(super) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,115 @@
+//! The lists of a server: asked for by one caller at a time, kept until the server says that they changed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Server, until};
+use crate::connection::{Failure, RequestContext};
+use crate::list::{self, ToolList};
+use crate::{CallContext, Error, lock};
+
+/// All pages of a list together may take this long.
+const LIST_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Server {
+    /// The tools; asked for only where the known list may be old.
+    pub(crate) async fn tools(
+        self: &Arc<Self>,
+        context: &CallContext,
+    ) -> Result<Arc<ToolList>, Error> {
+        if let Some(known) = self.fresh_tools() {
+            return Ok(known);
+        }
+        let live = self.connect(context).await?;
+        let deadline = self.list_deadline(context);
+        let act = "tools/list";
+        let turn = tokio::select! {
+            turn = self.tools_request.lock() => turn,
+            () = context.cancel.cancelled() => return Err(self.error(act, Failure::Cancelled, &live)),
+            () = until(Some(deadline)) => return Err(self.error(act, Failure::TimedOut(LIST_TIMEOUT), &live)),
+        };
+        if let Some(known) = self.fresh_tools() {
+            return Ok(known);
+        }
+        // Before asking: a change that is told while the list is read makes it old again.
+        self.tools_stale.store(false, Ordering::SeqCst);
+        let pages = list::pages(&live.connection, act, "tools", || {
+            request_context(context, deadline)
+        })
+        .await;
+        let (entries, incomplete) = pages.map_err(|failure| {
+            self.tools_stale.store(true, Ordering::SeqCst);
+            self.error(act, failure, &live)
+        })?;
+        let list = Arc::new(self.compare(ToolList::read(entries, incomplete)));
+        *lock(&self.tools) = Some(Arc::clone(&list));
+        drop(turn);
+        self.worked();
+        Ok(list)
+    }
+
+    fn fresh_tools(&self) -> Option<Arc<ToolList>> {
+        self.known_tools()
+            .filter(|_| !self.tools_stale.load(Ordering::SeqCst))
+    }
+
+    /// Leaves out what the definition does not let through, and notes what has disappeared since the last list.
+    fn compare(&self, mut list: ToolList) -> ToolList {
+        for (tool, reason) in &list.skipped {
+            tracing::warn!(server.name = %self.name(), tool.name = tool, reason, "tool skipped");
+        }
+        if let Some(reason) = &list.incomplete {
+            tracing::warn!(server.name = %self.name(), reason, "list of tools is incomplete");
+        }
+        list.tools
+            .retain(|tool| self.definition.tools.lets_through(&tool.name));
+        if let Some(old) = self.known_tools() {
+            let earlier = old.tools.iter().map(|tool| &tool.name).chain(&old.gone);
+            let gone: HashSet<String> = earlier
+                .filter(|name| list.get(name).is_none())
+                .take(1000)
+                .cloned()
+                .collect();
+            list.gone = gone;
+        }
+        list
+    }
+
+    /// All entries of a list other than tools.
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        method: &'static str,
+        key: &str,
+        context: &CallContext,
+    ) -> Result<Vec<Value>, Error> {
+        let live = self.connect(context).await?;
+        let deadline = self.list_deadline(context);
+        let pages = list::pages(&live.connection, method, key, || {
+            request_context(context, deadline)
+        })
+        .await;
+        let (entries, incomplete) = pages.map_err(|failure| self.error(method, failure, &live))?;
+        if let Some(reason) = incomplete {
+            tracing::warn!(server.name = %self.name(), method, reason, "list is incomplete");
+        }
+        self.worked();
+        Ok(entries)
+    }
+
+    fn list_deadline(&self, context: &CallContext) -> Instant {
+        let own = Instant::now() + self.definition.call_timeout.unwrap_or(LIST_TIMEOUT);
+        context.deadline.map_or(own, |deadline| deadline.min(own))
+    }
+}
+
+fn request_context(context: &CallContext, deadline: Instant) -> RequestContext<'_> {
+    RequestContext {
+        deadline: Some(deadline),
+        ..RequestContext::of(&context.cancel)
+    }
+}
