@@ -57,7 +57,7 @@ manual: setup ## write the bridge's copy of the guest's manual (capability_summa
 	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from mcp._guest.manual import text; print(text(), end="")' >bridge/server/src/manual.md
 
 reference: ## write the pages of docs/src/reference, which are made from the code
-	@cargo run --quiet --package bridge-reference -- write
+	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference
 
 links: ## are the links of all Markdown files right, and is every page of the book in its summary?
 	@python3 docs/check-links.py

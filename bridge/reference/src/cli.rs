@@ -2,13 +2,15 @@
 
 use std::fmt::Write as _;
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, Id};
 
 use crate::markdown::{MADE, code, table};
 
-const EXIT_CODES: &str = "\
-`run` prints the code's stdout to stdout and its stderr to stderr, byte for byte. Tables are made for
-people; `--json`, where it exists, is for programs. `NO_COLOR` is respected.
+const NOTES: &str = "\
+`run` prints the code's stdout to stdout and its stderr to stderr, byte for byte. Its exit code is 0 if the
+code succeeded, 1 if it failed, 2 for wrong usage, 3 if the sandbox is unavailable, 124 at the time limit,
+and 128 + n after signal n. Tables are made for people; `--json`, where it exists, is for programs.
+`NO_COLOR` is respected.
 
 ";
 
@@ -18,7 +20,7 @@ pub fn cli() -> String {
     root.build();
     let mut page = format!("# Command line\n\n{MADE}");
     page.push_str(&about(&root));
-    page.push_str(EXIT_CODES);
+    page.push_str(NOTES);
     let commands = visible(&root).map(|command| {
         let name = command.get_bin_name().unwrap_or_default().to_owned();
         [code(&name), short(command)]
@@ -26,30 +28,37 @@ pub fn cli() -> String {
     page.push_str(&table(["command", "does"], commands));
     page.push_str("\n## Options of every command\n\n");
     page.push_str(&options(root.get_arguments()));
+    let inherited = identities(&root);
     for command in visible(&root) {
-        section(&mut page, command, 2);
+        section(&mut page, command, 2, &inherited);
     }
     page
 }
 
-/// A command, then the commands below it.
-fn section(page: &mut String, command: &Command, level: usize) {
+/// A command without the options that it inherits, then the commands below it.
+fn section(page: &mut String, command: &Command, level: usize, inherited: &[Id]) {
     let name = command.get_bin_name().unwrap_or_default();
     let _ = write!(page, "\n{} {name}\n\n{}", "#".repeat(level), about(command));
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let _ = write!(page, "```text\n{usage}\n```\n");
-    let own: Vec<&Arg> = command
-        .get_arguments()
-        .filter(|argument| !argument.is_global_set())
-        .collect();
-    let options = options(own);
+    let own = |argument: &&Arg| !inherited.contains(argument.get_id());
+    let options = options(command.get_arguments().filter(own));
     if !options.is_empty() {
         let _ = write!(page, "\n{options}");
     }
+    let inherited = identities(command);
     for below in visible(command) {
-        section(page, below, level + 1);
+        section(page, below, level + 1, &inherited);
     }
+}
+
+fn identities(command: &Command) -> Vec<Id> {
+    command
+        .get_arguments()
+        .filter(|argument| argument.is_global_set())
+        .map(|argument| argument.get_id().clone())
+        .collect()
 }
 
 fn visible(command: &Command) -> impl Iterator<Item = &Command> {

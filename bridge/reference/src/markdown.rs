@@ -7,7 +7,10 @@ pub(crate) const MADE: &str =
     "<!-- Made from the code by `make reference`; change the code instead. -->\n\n";
 
 /// A table with a heading row. Cells are text, in which `|` and `<` mean themselves.
-pub(crate) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub(crate) fn table<const N: usize>(
+    headings: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
     let mut text = format!("| {} |\n|{}\n", headings.join(" | "), "---|".repeat(N));
     for row in rows {
         let cells = row.map(|cell| escape(&cell));

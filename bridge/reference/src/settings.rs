@@ -33,5 +33,8 @@ pub fn settings() -> String {
         ]
     });
     let headings = ["key", "variable", "default", "meaning", "accepted"];
-    format!("# Settings\n\n{MADE}{INTRODUCTION}{}", table(headings, rows))
+    format!(
+        "# Settings\n\n{MADE}{INTRODUCTION}{}",
+        table(headings, rows)
+    )
 }

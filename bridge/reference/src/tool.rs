@@ -48,13 +48,22 @@ const ANSWER: &[(&str, &str)] = &[
         "`success`, `error`, `timeout`, `cancelled`, `running` or `validation_error`",
     ),
     ("summary", "one line: what happened"),
-    ("note", "what else to know, such as that the session is fresh"),
+    (
+        "note",
+        "what else to know, such as that the session is fresh",
+    ),
     ("exitCode", "of `sys.exit`, or of the guest itself"),
     ("servers", "servers that were asked for"),
     ("stdout", "standard output, as much of it as fits"),
     ("stderr", "standard error, likewise"),
-    ("stdoutDropped", "bytes of stdout that are not in the answer"),
-    ("stderrDropped", "bytes of stderr that are not in the answer"),
+    (
+        "stdoutDropped",
+        "bytes of stdout that are not in the answer",
+    ),
+    (
+        "stderrDropped",
+        "bytes of stderr that are not in the answer",
+    ),
     ("result", "a bare last expression: its `repr`, or a preview"),
     ("displays", "what was shown: `mimeType` and `bytes` of each"),
     ("displaysLeftOut", "how many more could not be shown"),
@@ -104,7 +113,7 @@ pub fn tool() -> String {
     let answer = table(["field", "meaning"], answer);
     let listed = serde_json::to_string_pretty(&tool).unwrap_or_default();
     format!(
-        "# The tool\n\n{MADE}The bridge offers one tool, `{name}`. It describes itself to models so:\n\n> {description}\n\n\
+        "# The tool\n\n{MADE}The bridge offers one tool, `{name}`. It describes itself to models so:\n\n```text\n{description}\n```\n\n\
          ## Arguments\n\n{arguments}\nA call has `code` or `run`. All mistakes in a call are reported at once, with status \
          `validation_error`; nothing is run then.\n\n## Answer\n\n{TEXT}{answer}\n## As listed\n\nThis is all of it in \
          `tools/list`:\n\n```json\n{listed}\n```\n"
@@ -138,10 +147,53 @@ fn meaning(name: &str) -> String {
 mod tests {
     use super::*;
 
+    fn files_of_the_renderer(folder: &str) -> String {
+        let folder = format!("{}/../render/src/{folder}", env!("CARGO_MANIFEST_DIR"));
+        let files = std::fs::read_dir(folder).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        paths
+            .filter(|path| path.is_file())
+            .map(|path| std::fs::read_to_string(path).unwrap())
+            .collect()
+    }
+
+    /// The renderer's snapshots are answers of every kind.
+    #[test]
+    fn every_field_of_recorded_answers_is_explained() {
+        let mut recorded = std::collections::BTreeSet::new();
+        for line in files_of_the_renderer("snapshots").lines() {
+            if line.starts_with(r#"{"status""#) {
+                let answer: Value = serde_json::from_str(line).unwrap();
+                recorded.extend(answer.as_object().unwrap().keys().cloned());
+            }
+        }
+        assert!(recorded.contains("stdout"), "no answers found");
+        let explained = |name: &String| ANSWER.iter().any(|(answer, _)| answer == name);
+        let missing: Vec<_> = recorded
+            .into_iter()
+            .filter(|name| !explained(name))
+            .collect();
+        assert!(missing.is_empty(), "not in ANSWER: {missing:?}");
+    }
+
+    #[test]
+    fn only_fields_that_the_renderer_writes_are_explained() {
+        let source = files_of_the_renderer("");
+        for (name, _) in ANSWER {
+            assert!(
+                source.contains(&format!("\"{name}\"")),
+                "{name} is not written"
+            );
+        }
+    }
+
     #[test]
     fn every_argument_is_explained_and_no_other() {
         let tool = serde_json::to_value(bridge_server::tool()).unwrap();
-        let listed: Vec<String> = properties(&tool).into_iter().map(|(name, _)| name).collect();
+        let listed: Vec<String> = properties(&tool)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         let explained: Vec<&str> = ARGUMENTS.iter().map(|(name, _)| *name).collect();
         assert_eq!(listed, explained);
         assert!(listed.iter().all(|name| !meaning(name).contains('{')));
