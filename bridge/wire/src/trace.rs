@@ -1,5 +1,7 @@
 //! Frames in the log, at level `trace` only: for whoever follows a session by hand (CONTRIBUTING.md).
 
+use std::fmt::Write as _;
+
 use tracing::Level;
 
 /// Bytes of a frame that are shown; the rest is counted only.
@@ -17,7 +19,7 @@ fn shown(line: &[u8]) -> String {
     let head = &line[..line.len().min(SHOWN)];
     let mut text = String::from_utf8_lossy(head).replace(char::is_control, "\u{fffd}");
     if line.len() > head.len() {
-        text.push_str(&format!(" ... {} more bytes", line.len() - head.len()));
+        let _ = write!(text, " ... {} more bytes", line.len() - head.len());
     }
     text
 }

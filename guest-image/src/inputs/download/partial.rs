@@ -1,4 +1,4 @@
-//! The beginning of a file that is being downloaded: beside the file as `.part`, locked while somebody writes to it.
+//! An incomplete download, kept beside the file as `.part`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use crate::sha256::Hasher;
 
-/// The beginning of a file, locked.
-pub(super) struct Part {
+/// The start of a file, locked until dropped so that only one process writes to it.
+pub(super) struct PartialFile {
     path: PathBuf,
     output: File,
-    /// Bytes that are there.
+    /// Number of bytes so far.
     pub(super) have: u64,
-    /// Bytes that the whole has.
+    /// Number of bytes of the complete file.
     pub(super) size: u64,
 }
 
-impl Part {
-    /// Waits until nobody else writes to it. One that is longer than the whole is emptied.
+impl PartialFile {
+    /// Waits for the lock. A part that is longer than the complete file is emptied.
     pub(super) fn open(path: PathBuf, size: u64) -> Result<Self, Error> {
         let opened = OpenOptions::new()
             .create(true)
@@ -48,7 +48,6 @@ impl Part {
         Ok(part)
     }
 
-    /// Starts anew.
     pub(super) fn empty(&mut self) -> Result<(), Error> {
         self.have = 0;
         self.output
@@ -57,7 +56,6 @@ impl Part {
             .map_err(|source| self.failed(source))
     }
 
-    /// Takes in what comes next.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.have += bytes.len() as u64;
         if self.have > self.size {
@@ -68,26 +66,25 @@ impl Part {
             .map_err(|source| self.failed(source))
     }
 
-    /// Whether it is the whole file: by its sum.
+    /// Checks that the file is complete, by its SHA-256.
     pub(super) fn check(&mut self, sha256: &str) -> Result<(), Error> {
         let mut hasher = Hasher::default();
         self.output
             .rewind()
             .and_then(|()| io::copy(&mut self.output, &mut hasher))
             .map_err(|source| self.failed(source))?;
-        let found = hasher.hex();
+        let found = hasher.hex_digest();
         if found == sha256 {
             return Ok(());
         }
-        Err(Error::Sum { found })
+        Err(Error::Sha256 { found })
     }
 
-    /// Nobody needs it any more.
     pub(super) fn discard(self) -> Result<(), Error> {
         fs::remove_file(&self.path).map_err(|source| self.failed(source))
     }
 
-    /// It is whole: gives it its name.
+    /// Moves the complete file to its final path.
     pub(super) fn keep_as(self, file: &Path) -> Result<(), Error> {
         self.output
             .sync_all()
@@ -95,9 +92,8 @@ impl Part {
             .map_err(|source| self.failed(source))
     }
 
-    /// Why there is no more of it.
-    pub(super) fn broken(&self, source: io::Error) -> Error {
-        Error::Broken {
+    pub(super) fn interrupted(&self, source: io::Error) -> Error {
+        Error::Interrupted {
             bytes: self.have,
             source,
         }
