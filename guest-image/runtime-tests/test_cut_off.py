@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from host import server, tool
-from mcp._guest import proxies, saved_tools, state
-from mcp._guest.environment import kept
-from mcp._guest.proxies import ServerModule
+from _mcp_guest.servers import proxies
+from _mcp_guest.state import saved_tools
+from _mcp_guest.state import sync as state
+from _mcp_guest.worker.environment import kept
+from _mcp_guest.servers.proxies import ServerModule
 
 MOST_LINES = 2000
 

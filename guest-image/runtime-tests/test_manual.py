@@ -4,7 +4,7 @@ from ast import literal_eval
 from pathlib import Path
 
 from guest import Guest
-from mcp._guest import manual
+from _mcp_guest.api import manual
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "bridge/server/src/manual.md"
 

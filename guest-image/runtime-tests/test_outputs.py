@@ -6,7 +6,7 @@ import re
 import pytest
 
 from guest import Guest
-from mcp._guest.record import Index, Record, capacities
+from _mcp_guest.init.record import Index, Record, capacities
 
 RING = capacities(None)[0]
 

@@ -244,7 +244,7 @@ def test_files_are_there_before_code_that_looks_and_changes_are_named_after_it(k
     assert keeper.host.check("1").done["projects"]["changed"] == [["new", 1]]
 
 
-ROOT = "import os, sys\nROOT = vars(sys.modules['mcp._guest.proj' + 'ects'])['ROOT']\n"
+ROOT = "import os, sys\nROOT = vars(sys.modules['_mcp_guest.state.proj' + 'ects'])['ROOT']\n"
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_thread_that_waits_for_files_does_not_keep_the_main_thread_from_readin
     keeper.owe()
     keeper.host.on_fetch = lambda: None
     keeper.host.check(
-        f"{ROOT}import threading, time\nfound = []\nstate = sys.modules['mcp._guest.proj' + 'ects']._state\n"
+        f"{ROOT}import threading, time\nfound = []\nstate = sys.modules['_mcp_guest.state.proj' + 'ects']._state\n"
         "thread = threading.Thread(target=lambda: found.append(open(ROOT + '/a').read()))\nthread.start()\n"
         "while not state.asked: time.sleep(0.001)"
     )
@@ -364,7 +364,7 @@ def test_views_follow_what_is_saved_and_deleted(keeper: Keeper) -> None:
 def test_what_is_kept_costs_nothing_before_it_is_used(tmp_path: Path) -> None:
     """The modules are not imported by the start itself."""
     entry = Path(__file__).resolve().parent.parent / "runtime"
-    code = f"import sys; sys.path.append({str(entry)!r}); import mcp._guest.worker; print([m for m in sys.modules if m.startswith('mcp._guest.')])"
+    code = f"import sys; sys.path.append({str(entry)!r}); import _mcp_guest.worker.worker; print([m for m in sys.modules if m.startswith('_mcp_guest.')])"
     ran = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", code], capture_output=True, text=True, check=True)
     for late in ("memory", "saving", "saved_tools", "projects", "state"):
-        assert f"'mcp._guest.{late}'" not in ran.stdout
+        assert f"'_mcp_guest.{late}'" not in ran.stdout

@@ -7,8 +7,11 @@ import random
 
 import pytest
 
-from mcp._guest import cgroup, frames, report, source
-from mcp._guest.streams import FRAME_BYTES, Stream, incomplete_tail
+from _mcp_guest.init import cgroup
+from _mcp_guest import frames
+from _mcp_guest.worker import report
+from _mcp_guest.worker import source
+from _mcp_guest.init.streams import FRAME_BYTES, Stream, incomplete_tail
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def test_place_names_the_call(line: str, expected: str) -> None:
         ("<frozen importlib._bootstrap>", False),
         (json.__file__, False),
         (source.__file__, False),
-        (source.__file__.replace("mcp/_guest/source.py", "entry.py"), False),
+        (source.__file__.replace("_mcp_guest/worker/source.py", "entry.py"), False),
         ("/usr/lib/python3/dist-packages/numpy/core.py", False),
     ],
 )

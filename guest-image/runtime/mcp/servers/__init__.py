@@ -2,7 +2,7 @@
 
 import sys
 
-from mcp._guest.servers import Finder, absent, servers
+from _mcp_guest.servers.registry import Finder, absent, servers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

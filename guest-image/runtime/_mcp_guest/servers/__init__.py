@@ -1,0 +1,1 @@
+"""MCP servers as Python modules: proxies, argument checks, docs, results, and the calls to the host."""
