@@ -3,8 +3,8 @@
 from ast import literal_eval
 from pathlib import Path
 
-from guest import Guest
 from _mcp_guest.api import manual
+from guest import Guest
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "bridge/server/src/manual.md"
 

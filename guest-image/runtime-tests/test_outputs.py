@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from guest import Guest
 from _mcp_guest.init.record import Index, Record, capacities
+from guest import Guest
 
 RING = capacities(None)[0]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from guest import Guest
 from _mcp_guest.display.preview import is_large, preview, short, text_of
+from guest import Guest
 
 
 def _show(value: object, limit: int = 400) -> str:

@@ -1,16 +1,41 @@
-"""JSON lines by the C half of the `json` package alone: importing the package itself would cost 7 ms of the start."""
+"""The protocol's constants, and its codec: frames are JSON objects, one per line.
+
+The codec uses the C half of the `json` package alone: importing the package would add 7 ms to the
+start.
+"""
 
 from _json import encode_basestring, make_encoder, make_scanner
 
-__all__ = ["FrameError", "decode", "encode", "encode_exactly", "parse"]
+__all__ = [
+    "EXIT_LOST",
+    "EXIT_PROTOCOL",
+    "FRAME_LIMIT",
+    "FROM_HOST_LIMIT",
+    "PROTOCOL",
+    "FrameError",
+    "decode",
+    "encode",
+    "encode_exactly",
+    "parse",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
+
+PROTOCOL = 1
+# Bytes of a line to the host.
+FRAME_LIMIT = 16 << 20
+# Bytes of a line from the host: the result of a tool in its envelope may be larger than what the
+# guest sends.
+FROM_HOST_LIMIT = (32 << 20) + (64 << 10)
+# Exit codes of the guest: one side broke the protocol; user code closed the worker's channel.
+EXIT_PROTOCOL, EXIT_LOST = 70, 71
 
 
 class FrameError(ValueError):
-    """A line from the host that is no frame."""
+    """A line from the host is not a frame."""
 
 
 class _Dialect:
@@ -25,28 +50,33 @@ class _Dialect:
 
 
 def _long_integer(digits: str) -> int | str:
-    """Python does not convert integers of thousands of digits; they come as text."""
+    """Integers with thousands of digits, which Python refuses to convert, stay text."""
     try:
         return int(digits)
     except ValueError:
         return digits
 
 
-class _PatientDialect(_Dialect):
+class _LenientDialect(_Dialect):
     parse_int = staticmethod(_long_integer)
+
+
+def _scanner(dialect: "Any") -> "Callable[[str, int], tuple[Any, int]]":
+    # The C code wants any object with these attributes.
+    return make_scanner(dialect)
 
 
 def _refuse(value: object) -> object:
     raise TypeError(f"{type(value).__name__} cannot go into a frame")
 
 
-_scan = make_scanner(_Dialect())  # type: ignore[arg-type]  # any object with these attributes will do
-_scan_patiently = make_scanner(_PatientDialect())  # type: ignore[arg-type]
+_scan = _scanner(_Dialect())
+_scan_leniently = _scanner(_LenientDialect())
 _encode = make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, False)
 
 
 def encode(frame: dict[str, object]) -> bytes:
-    """One line. Lone surrogates become visible escapes: no decoder has to take them."""
+    """One line. Lone surrogates become visible escapes, so that any decoder accepts it."""
     text = "".join(_encode(frame, 0))
     try:
         return text.encode() + b"\n"
@@ -55,7 +85,8 @@ def encode(frame: dict[str, object]) -> bytes:
 
 
 def encode_exactly(frame: dict[str, object]) -> bytes:
-    """One line, for what must arrive as it is; raises for what JSON or UTF-8 cannot express."""
+    """One line, for what must arrive unchanged; raises where JSON or UTF-8 cannot express a
+    value."""
     return "".join(_encode(frame, 0)).encode() + b"\n"
 
 
@@ -64,7 +95,7 @@ def _visible(character: str) -> str:
 
 
 def decode(line: bytes) -> dict[str, object]:
-    """The frame in a line; raises `FrameError` for anything else than one JSON object with a `type`."""
+    """The frame in a line; raises `FrameError` for anything but one JSON object with a `type`."""
     try:
         text = line.decode().strip()
         value, end = _parse(text)
@@ -88,4 +119,4 @@ def _parse(text: str) -> tuple[object, int]:
     try:
         return _scan(text, 0)
     except ValueError:
-        return _scan_patiently(text, 0)
+        return _scan_leniently(text, 0)

@@ -1,31 +1,48 @@
-"""What can go wrong with something that was asked of the host. Public as `mcp.runtime.MCPError` and `ToolError`."""
+"""Exceptions for requests to the host. Public as `mcp.runtime.MCPError` and `ToolError`."""
 
-from _mcp_guest.lazy import load
+from _mcp_guest.lazy import lazy
 
-__all__ = ["Denied", "MCPError", "Mistyped", "TimedOut", "ToolError", "Unnamed", "brief", "from_host"]
+__all__ = [
+    "MAIN_PROCESS_ONLY",
+    "MCPError",
+    "RequestDeniedError",
+    "RequestTimeoutError",
+    "RequestTypeError",
+    "ServerNameError",
+    "ToolError",
+    "brief",
+    "from_host",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    import json
+else:
+    json = lazy("json")
 
 MESSAGE_CHARACTERS = 4000
+MAIN_PROCESS_ONLY = (
+    "tools can be used in the sandbox's main process only, not in a child process; threads and asyncio work"
+)
 
 
 class MCPError(RuntimeError):
-    """Something asked of the host was refused or failed."""
+    """A request to the host was refused or failed."""
 
-    # Tracebacks of these are as short as can be: the message says it all.
+    # The message is enough: tracebacks show one more line only.
     _mcp_brief = True
     server: str | None = None
     tool: str | None = None
     details: object = None
 
     def __reduce__(self) -> "tuple[Callable[..., BaseException], tuple[object, ...]]":
-        return _again, (type(self).__name__, str(self), self.__dict__)
+        return _rebuild, (type(self).__name__, str(self), self.__dict__)
 
 
 class ToolError(MCPError):
-    """A tool ran and said no: `server`, `tool`, its `text`, `structured` content where there is any, all in `raw`."""
+    """A tool reported an error: `server`, `tool`, its `text`, `structured` content if any, and the
+    result in `raw`."""
 
     text: str = ""
     structured: object = None
@@ -33,10 +50,10 @@ class ToolError(MCPError):
 
     @classmethod
     def of(cls, server: str, tool: str, text: str, structured: object = None, raw: object = None) -> "ToolError":
-        """With a message made of the parts; a long text is cut in the message only."""
+        """An error with a message made of the parts. A long text is cut in the message only."""
         shown = text.strip()
         if not shown and structured:
-            shown = structured if isinstance(structured, str) else load("json").dumps(structured, ensure_ascii=False)
+            shown = structured if isinstance(structured, str) else json.dumps(structured, ensure_ascii=False)
         shown = shown or "failed and did not say why"
         if len(shown) > MESSAGE_CHARACTERS:
             shown = f"{shown[:MESSAGE_CHARACTERS]}... ({len(shown) - MESSAGE_CHARACTERS:,} more characters in .text)"
@@ -45,24 +62,29 @@ class ToolError(MCPError):
         return error
 
 
-class Denied(MCPError, PermissionError):
-    """Not allowed; caught by `except PermissionError` as well."""
+class RequestDeniedError(MCPError, PermissionError):
+    """The request is not allowed. Shown as, and caught by, PermissionError."""
 
 
-class TimedOut(MCPError, TimeoutError):
-    """Took too long; caught by `except TimeoutError` as well."""
+class RequestTimeoutError(MCPError, TimeoutError):
+    """The request took too long. Shown as, and caught by, TimeoutError."""
 
 
-class Unnamed(MCPError, NameError):
-    """A server or tool that is not there; caught by `except NameError` as well."""
+class ServerNameError(MCPError, NameError):
+    """The server or tool does not exist. Shown as, and caught by, NameError."""
 
 
-class Mistyped(MCPError, TypeError):
-    """The request itself is wrong; caught by `except TypeError` as well."""
+class RequestTypeError(MCPError, TypeError):
+    """The request itself is wrong. Shown as, and caught by, TypeError."""
 
 
 _KINDS: dict[str, type[MCPError]] = {"MCPError": MCPError, "ToolError": ToolError}
-_KINDS.update(PermissionError=Denied, TimeoutError=TimedOut, NameError=Unnamed, TypeError=Mistyped)
+_KINDS.update(
+    PermissionError=RequestDeniedError,
+    TimeoutError=RequestTimeoutError,
+    NameError=ServerNameError,
+    TypeError=RequestTypeError,
+)
 for _name, _kind in _KINDS.items():
     _kind.__name__ = _kind.__qualname__ = _name
     _kind.__module__ = "mcp.runtime"
@@ -85,12 +107,12 @@ def from_host(error: object) -> MCPError:
 
 
 def brief(error: BaseException) -> BaseException:
-    """Marks an exception whose message says it all."""
-    error._mcp_brief = True  # type: ignore[attr-defined]
+    """Marks an exception whose message is enough: its traceback shows one more line only."""
+    error.__dict__["_mcp_brief"] = True
     return error
 
 
-def _again(kind: str, message: str, attributes: "dict[str, object]") -> BaseException:
+def _rebuild(kind: str, message: str, attributes: "dict[str, object]") -> BaseException:
     error = _KINDS.get(kind, MCPError)(message)
     error.__dict__.update(attributes)
     return error

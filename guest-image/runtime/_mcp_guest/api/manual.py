@@ -1,16 +1,20 @@
-"""The one table of what `mcp.runtime` offers: docstrings and the manual are made from it.
+"""The table of the helpers in `mcp.runtime`: docstrings and the manual are made from it.
 
-A helper is added by a row here. The bridge embeds the manual: `make manual` writes its copy, a test compares them.
+To add a helper, add a row here. The bridge embeds the manual: `make manual` writes its copy, a test
+compares them.
 """
 
 __all__ = ["HELPERS", "LEFT_OUT", "documented", "installed", "text"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
-# Name: how it is called, what it does, and whether the manual tells of it; the others are found by help(mcp.runtime).
-# `NAME_sync` is told by the row of NAME.
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Name: how it is called, what it does, and whether the manual lists it; help(mcp.runtime) lists the
+# others too. The row of NAME also documents `NAME_sync`.
 HELPERS = {
     "search_tool_docs": (
         "await search_tool_docs(query, *, limit=5)",
@@ -57,12 +61,12 @@ HELPERS = {
     "delete_tool": ("delete_tool(name)", "Deletes a saved tool; whether there was one.", False),
     "capability_summary": ("capability_summary()", "The manual of this sandbox as text.", False),
 }
-# So many installed packages are named, at most.
+# The manual names at most this many installed packages.
 MOST_PACKAGES = 100
-# Public names without a row: classes, which document themselves.
+# Public names without a row: classes have docstrings of their own.
 LEFT_OUT = ("MCPError", "ToolError")
 
-# Also read by those who have not called run_python yet: nothing here depends on the guest or on settings.
+# Clients may read this before any run: nothing here depends on the guest or on settings.
 _MANUAL = """\
 # run_python
 
@@ -81,8 +85,8 @@ Helpers; more in help(runtime):
 """
 
 
-def documented(function: "Any") -> "Any":
-    """Gives a public function of `mcp.runtime` its row as docstring."""
+def documented(function: "Function") -> "Function":
+    """Sets the docstring of a public function of `mcp.runtime` from its row."""
     name = function.__name__
     call, sentence, _ = HELPERS[name.removesuffix("_sync")]
     if name.endswith("_sync"):
@@ -92,13 +96,14 @@ def documented(function: "Any") -> "Any":
 
 
 def text() -> str:
-    """The manual."""
-    told = (row for row in HELPERS.values() if row[2])
-    return _MANUAL + "".join(f"- `{call}`: {sentence}\n" for call, sentence, _ in told)
+    """The manual, as the bridge embeds it."""
+    rows = (row for row in HELPERS.values() if row[2])
+    return _MANUAL + "".join(f"- `{call}`: {sentence}\n" for call, sentence, _ in rows)
 
 
 def installed() -> str:
-    """What wheels have brought, as the end of the manual; the bridge knows it from the lock."""
+    """The installed packages, as the end of the manual; the bridge knows them from the image's
+    lock."""
     from posix import listdir
     import sys
 

@@ -1,22 +1,27 @@
-"""`runtime.last_output` and `runtime.outputs`: what earlier runs printed, by lines, without printing it again."""
+"""`runtime.last_output` and `runtime.outputs`: the output of earlier runs, by lines, without
+printing it again."""
 
-from _mcp_guest.worker.channel import let_go
 from _mcp_guest.api.errors import MCPError
-from _mcp_guest.lazy import load
-from _mcp_guest.init.record import Index, Span
+from _mcp_guest.init.record import Span
+from _mcp_guest.lazy import lazy
+from _mcp_guest.session import session
 
-__all__ = ["Lines", "Output", "Outputs", "Stream", "holder", "last", "outputs"]
+__all__ = ["Lines", "Output", "Outputs", "Stream", "last", "outputs"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    import re
+else:
+    re = lazy("re")
 
 SHOWN_LINES = 200
 SHOWN_CHARACTERS = 300
 
 
-class Lines(list):  # type: ignore[type-arg]
-    """Some lines of an output, without their ends: a list of text that shows itself as text. `.numbers` has theirs."""
+class Lines(list[str]):
+    """Lines of an output, without their line ends; prints as text. `.numbers` are the line numbers,
+    after `grep`."""
 
     numbers: "list[int]"
 
@@ -35,7 +40,8 @@ class Lines(list):  # type: ignore[type-arg]
 
 
 class Stream:
-    """One stream of one run: `[60:120]` and `.lines(60, 120)` are lines, `.text` is all, `len` counts lines."""
+    """One stream of one run: `[60:120]` and `.lines(60, 120)` are lines, `.text` is all, `len`
+    counts lines."""
 
     def __init__(self, cell: int, name: str, span: Span) -> None:
         self.cell, self.name = cell, name
@@ -44,12 +50,12 @@ class Stream:
 
     @property
     def size(self) -> int:
-        """Bytes that the run wrote."""
+        """The number of bytes that the run wrote."""
         return self._span.size
 
     @property
     def kept(self) -> int:
-        """How many of them are there still: the last ones."""
+        """How many of these bytes, the last ones, are still there."""
         return self._span.end - self._first
 
     @property
@@ -58,7 +64,7 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """All that is kept. Bytes that are no UTF-8 are escapes."""
+        """Everything that is still there. Bytes that are not UTF-8 become escapes."""
         first = self._first
         if first >= self._span.end:
             if self._span.size:
@@ -68,19 +74,19 @@ class Stream:
         if self._first > first:
             raise LookupError(f"{self.name} of cell {self.cell} was just written over")
         if first > self._span.start:
-            # From the first whole line on, where there is one.
+            # From the first complete line on, if there is one.
             data = data.partition(b"\n")[2] or data
         return data.decode("utf-8", "backslashreplace")
 
     def _all(self) -> "tuple[int, list[str]]":
-        """The kept lines, and the number of the first of them."""
+        """The number of the first line that is still there, and the lines from there on."""
         if self._lines is None:
             text = self.text
             self._lines = text.removesuffix("\n").split("\n") if text else []
         return len(self) - len(self._lines), self._lines
 
     def __len__(self) -> int:
-        """Lines that the run wrote."""
+        """The number of lines that the run wrote."""
         span = self._span
         if not span.size:
             return 0
@@ -94,7 +100,7 @@ class Stream:
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             raise IndexError(f"{self.name} of cell {self.cell} has {len(self):,} lines, not a line {index:,}")
-        return str(self._pick(range(number, number + 1))[0])
+        return self._pick(range(number, number + 1))[0]
 
     def _pick(self, numbers: range) -> Lines:
         first, lines = self._all()
@@ -110,7 +116,7 @@ class Stream:
         return iter(self._pick(range(self._all()[0], len(self))))
 
     def lines(self, start: int = 0, stop: "int | None" = None) -> Lines:
-        """Lines `start` up to but not including `stop`, counted from 0."""
+        """Lines from `start` up to but not including `stop`, counted from 0."""
         return self._pick(range(len(self))[start:stop])
 
     def head(self, count: int = 10) -> Lines:
@@ -122,8 +128,8 @@ class Stream:
         return self.lines(max(0, len(self) - count))
 
     def grep(self, pattern: str, flags: int = 0) -> Lines:
-        """The lines in which a regular expression is found, with their numbers."""
-        search = load("re").compile(pattern, flags).search
+        """The lines that match a regular expression, with their numbers."""
+        search = re.compile(pattern, flags).search
         first, lines = self._all()
         numbers = [index for index, line in enumerate(lines) if search(line)]
         found = Lines(lines[index] for index in numbers)
@@ -140,7 +146,7 @@ class Stream:
 
 
 class Output(Stream):
-    """What one run printed: its stdout, and `.stderr`."""
+    """The output of one run: its stdout, and `.stderr`."""
 
     def __init__(self, cell: int, spans: "tuple[Span, Span]") -> None:
         super().__init__(cell, "stdout", spans[0])
@@ -151,50 +157,33 @@ class Output(Stream):
         return f"{text[:-1]}; stderr: {len(self.stderr):,} lines>" if self.stderr.size else text
 
 
-class Outputs(dict):  # type: ignore[type-arg]
-    """The outputs that are kept, by number of their cell."""
+class Outputs(dict[int, Output]):
+    """The outputs that are still there, by number of their cell."""
 
-    def __missing__(self, cell: object) -> None:
+    def __missing__(self, cell: object) -> Output:
         kept = f"there are those of cells {min(self)} to {max(self)}" if self else "there are none"
         raise KeyError(f"no output of cell {cell!r} is kept; {kept}")
 
 
-class _Holder:
-    """Where the worker puts what its process can read."""
-
-    index: "Index | None" = None
-    cell = 0
-
-    def forget(self) -> None:
-        """In a forked child: lets go of the descriptor."""
-        if self.index is not None:
-            let_go(self.index.descriptor)
-            self.index = None
-
-
-holder = _Holder()
-
-
 def outputs() -> Outputs:
-    """Of all cells that are kept."""
-    index = holder.index
+    """The outputs of all earlier runs that are still there."""
+    index = session.output_index
     if index is None:
         raise MCPError("outputs of earlier runs are not kept here")
     try:
         runs = index.runs()
     except OSError:
         raise MCPError("outputs of earlier runs are gone: the code has closed files that are not its own") from None
-    found = {cell: Output(cell, spans) for cell, spans in runs.items() if cell != holder.cell}
+    found = {cell: Output(cell, spans) for cell, spans in runs.items() if cell != session.cell}
     return Outputs((cell, output) for cell, output in found.items() if output.kept or output.stderr.kept)
 
 
 def last() -> Output:
-    """The output of the last run that printed anything, this one not counted."""
+    """The output of the latest earlier run that printed anything."""
     found = outputs()
     if not found:
         raise MCPError("no earlier run of this session has printed anything")
-    latest: Output = found[max(found)]
-    return latest
+    return found[max(found)]
 
 
 def _shorten(line: str) -> str:

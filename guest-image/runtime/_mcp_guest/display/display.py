@@ -1,20 +1,35 @@
-"""`show`, and what a bare last expression shows: pictures and documents go to the host as `display` frames, text is
-printed, and what is too large for an answer becomes a file in `out`."""
+"""`show`, and the value of a bare last expression.
 
-from _mcp_guest.state import files
-from _mcp_guest.display.budget import allowance
+Pictures and documents go to the host as `display` frames, text is printed, and what is too large
+for an answer becomes a file in `out`.
+"""
+
+from _mcp_guest.display.preview import bind_name, cut_text, text_of
 from _mcp_guest.frames import encode
-from _mcp_guest.lazy import load
-from _mcp_guest.display.preview import cut_text, keep, text_of
+from _mcp_guest.lazy import lazy
+from _mcp_guest.session import session
+from _mcp_guest.state.files import PIECE_BYTES
 
-__all__ = ["finish", "image_type", "result", "show"]
+__all__ = ["image_type", "result", "show", "show_open_figures"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _io
+    import binascii
     from collections.abc import Callable
+    import json
     from typing import Any
 
-    Shown = tuple[str, "str | bytes"]
+    from _mcp_guest.display import tables
+    from _mcp_guest.servers import results
+
+    Shown = tuple[str, str | bytes]
+else:
+    _io = lazy("_io")
+    binascii = lazy("binascii")
+    json = lazy("json")
+    tables = lazy("_mcp_guest.display.tables")
+    results = lazy("_mcp_guest.servers.results")
 
 ENDINGS = {
     "image/png": "png",
@@ -25,7 +40,7 @@ ENDINGS = {
     "text/html": "html",
 }
 BLANKS = "\ufeff \t\r\n"
-# In the order of preference. The text ones that come before HTML are printed.
+# In order of preference. The text types before HTML are printed.
 METHODS = (
     ("image/png", "_repr_png_"),
     ("image/jpeg", "_repr_jpeg_"),
@@ -39,50 +54,55 @@ METHODS = (
 )
 
 
-def show(*values: object) -> None:
-    """Shows each value as best it can be: as a picture, a document, or text."""
+def show(*values: "Any") -> None:
+    """Shows each value as well as possible: as a picture, a document, or text."""
     for value in values:
-        found = _named(value) or rich(value)
+        found = _file_or_document(value) or rich_form(value)
         if found is not None:
             _display(*found)
-        elif issubclass(type(value), (list, tuple)) and any(_is_blob(item) for item in value):  # type: ignore[attr-defined]
-            show(*value)  # type: ignore[misc]
+        elif issubclass(type(value), (list, tuple)) and any(_is_blob(item) for item in value):
+            show(*value)
         elif issubclass(type(value), str):
             print(value)
         else:
-            print(text_of(value, allowance.text_bytes, lambda value=value: _name(value)))
+            _print(value)
 
 
-def result(value: object, limit: int, namespace: "dict[str, Any]") -> str | None:
-    """The text that stands for the value of a last expression; none where it has been shown in another way."""
+def _print(value: object) -> None:
+    print(text_of(value, session.display_budget.text_bytes, lambda: _variable(value)))
+
+
+def result(value: "Any", limit: int, namespace: "dict[str, Any]") -> str | None:
+    """The text for the value of a last expression; None where it has been shown in another way."""
     if type(value).__name__ == "coroutine" and _is_new(value):
-        name = value.__qualname__  # type: ignore[attr-defined]
+        name = value.__qualname__
         return f"coroutine {name}(...), and nothing has run yet: write await {name}(...)"
-    found = rich(value)
+    found = rich_form(value)
     if found is not None:
         mime, data = found
         if isinstance(data, str) and mime not in ENDINGS:
             if len(data) <= limit:
                 return data
             what = f"{type(value).__qualname__} as {mime}"
-            return cut_text(data, what, limit, keep(namespace, value, allowance.cell))
-        # Markup is for browsers: a `repr` that says something is better.
-        if mime != "text/html" or type(value).__repr__ is object.__repr__:
+            return cut_text(data, what, limit, bind_name(namespace, value, session.cell))
+        # HTML is for browsers: the class's own `repr` is better.
+        has_own_repr = getattr(type(value), "__repr__", None) is not object.__repr__
+        if mime != "text/html" or not has_own_repr:
             _display(mime, data)
             return None
-    return text_of(value, limit, lambda: keep(namespace, value, allowance.cell))
+    return text_of(value, limit, lambda: bind_name(namespace, value, session.cell))
 
 
 def _is_new(coroutine: "Any") -> bool:
-    """It was made and never awaited."""
+    """Whether the coroutine was made and never awaited."""
     try:
         return coroutine.cr_frame is not None and not (coroutine.cr_running or coroutine.cr_suspended)
     except AttributeError:
-        return False  # called like that by somebody else
+        return False  # Another class with this name.
 
 
-def finish() -> None:
-    """The run is over: figures that it left open are shown, once."""
+def show_open_figures() -> None:
+    """Shows and closes the figures that are open, for example at the end of a run."""
     from sys import modules, stderr
 
     helpers = modules.get("matplotlib._pylab_helpers")
@@ -98,18 +118,18 @@ def finish() -> None:
         helpers.Gcf.destroy_fig(figure)
 
 
-def rich(value: object) -> "Shown | None":
-    """The best of its forms other than `repr`, if it has any."""
-    # Not `isinstance`, which asks the value itself: a proxy without its object raises then.
+def rich_form(value: "Any") -> "Shown | None":
+    """The best form of the value other than `repr`, if it has any."""
+    # Not `isinstance`: it asks the value itself, and a proxy without its object raises.
     kind = type(value)
     if issubclass(kind, (bytes, bytearray, memoryview)):
-        return _of_bytes(value)  # type: ignore[arg-type]
+        return _of_bytes(value)
     if kind in (str, int, float, list, dict, tuple, set, bool) or issubclass(kind, type):
         return None
     if _comes_from(kind, "matplotlib.figure", "Figure"):
         return "image/png", _drawn(value)
     if _comes_from(kind, "pandas", "DataFrame") or _comes_from(kind, "polars", "DataFrame"):
-        table = _attempt(f"{kind.__qualname__} as Markdown", lambda: load("_mcp_guest.display.tables").markdown(value))
+        table = _attempt(f"{kind.__qualname__} as Markdown", lambda: tables.markdown(value))
         if table is not None:
             return "text/markdown", str(table)
     bundle = _bundle(value)
@@ -132,7 +152,7 @@ def _form(value: object, method: str, **arguments: object) -> object:
 
 
 def _attempt(what: str, form: "Callable[[], object]") -> object:
-    """A form that fails is no failure of the run: it is told of, and another one has to do."""
+    """A form that fails is reported and does not fail the run: another form is used."""
     try:
         return form()
     except Exception as error:
@@ -143,7 +163,7 @@ def _attempt(what: str, form: "Callable[[], object]") -> object:
 
 
 def image_type(data: bytes) -> str | None:
-    """Of what kind a picture is, by its first bytes."""
+    """The type of a picture, by its first bytes."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -155,11 +175,11 @@ def image_type(data: bytes) -> str | None:
     return None
 
 
-def _of_bytes(value: "bytes | bytearray | memoryview") -> "Shown | None":
+def _of_bytes(value: "Any") -> "Shown | None":
     mime = image_type(bytes(value[:16]))
     if mime is not None:
         return mime, bytes(value)
-    if _is_blob(value) and value.mime == "image/svg+xml":  # type: ignore[union-attr]
+    if _is_blob(value) and value.mime == "image/svg+xml":
         return "image/svg+xml", bytes(value).decode("utf-8", "replace")
     return None
 
@@ -173,19 +193,19 @@ def _bundle(value: object) -> "dict[str, Any]":
 
 
 def _checked(mime: str, data: object) -> "str | bytes | None":
-    """What an object said it looks like, where that can be."""
+    """The form that an object returned, if it is valid for the type."""
     if data is None:
         return None
     if mime == "application/json":
         try:
-            return str(load("json").dumps(data, ensure_ascii=False, indent=2))
+            return json.dumps(data, ensure_ascii=False, indent=2)
         except (TypeError, ValueError, RecursionError):
             return None
     if not _is_image(mime):
         return data if isinstance(data, str) else None
     if isinstance(data, str):
         try:
-            data = load("binascii").a2b_base64(data)
+            data = binascii.a2b_base64(data)
         except ValueError:
             return None
     if not isinstance(data, (bytes, bytearray)) or image_type(bytes(data[:16])) != mime:
@@ -193,11 +213,11 @@ def _checked(mime: str, data: object) -> "str | bytes | None":
     return bytes(data)
 
 
-def _named(value: object) -> "Shown | None":
-    """A file that is a picture or a document, `show(path)` or its name; and a text that is a document itself."""
+def _file_or_document(value: "Any") -> "Shown | None":
+    """A picture or document in a file, given by its path or name; or a text that is a document
+    itself."""
     is_path = callable(getattr(type(value), "__fspath__", None))
     if issubclass(type(value), str):
-        assert isinstance(value, str)
         if value[:4096].lstrip(BLANKS).startswith("<"):
             return _document(value)
         if value.rpartition(".")[2].lower() not in (*ENDINGS.values(), "jpeg", "htm"):
@@ -205,11 +225,11 @@ def _named(value: object) -> "Shown | None":
     elif not is_path:
         return None
     try:
-        with load("_io").open(value, "rb") as file:
-            data = file.read(files.LIMIT + 1)
+        with _io.open(value, "rb") as file:
+            data = file.read(PIECE_BYTES + 1)
     except (OSError, ValueError):
         return None
-    if len(data) > files.LIMIT:
+    if len(data) > PIECE_BYTES:
         return None
     mime = image_type(data)
     if mime is not None:
@@ -218,7 +238,7 @@ def _named(value: object) -> "Shown | None":
 
 
 def _document(text: str) -> "Shown | None":
-    """Text that is SVG or a page of HTML by how it begins, behind comments and declarations."""
+    """Text that starts, after comments and declarations, as SVG or as an HTML page."""
     start = text[:4096].lstrip(BLANKS).lower()
     while start.startswith(("<?", "<!--", "<!doctype svg")):
         end = "-->" if start.startswith("<!--") else ">"
@@ -234,29 +254,32 @@ def _display(mime: str, data: "str | bytes") -> None:
         print(data)
         return
     size = len(data) if isinstance(data, bytes) else len(data.encode("utf-8", "replace"))
-    if not allowance.take(size, is_text=isinstance(data, str)):
+    budget = session.display_budget
+    if not budget.take(size, is_text=isinstance(data, str)):
         _save(mime, data, size)
         return
     content: dict[str, object] = {"data": data}
     if isinstance(data, bytes):
-        content = {"base64": load("binascii").b2a_base64(data, newline=False).decode()}
-    load("_mcp_guest.servers.rpc").calls().tell(encode({"type": "display", "id": allowance.run, "mime": mime, **content}))
+        content = {"base64": binascii.b2a_base64(data, newline=False).decode()}
+    session.calls.notify(encode({"type": "display", "id": budget.run, "mime": mime, **content}))
 
 
 def _save(mime: str, data: "str | bytes", size: int) -> None:
-    allowance.saved += 1
-    name = f"cell-{allowance.cell}-{allowance.saved}.{ENDINGS[mime]}"
-    files.save(name, data if isinstance(data, bytes) else data.encode("utf-8", "replace"))
+    budget = session.display_budget
+    budget.saved += 1
+    name = f"cell-{session.cell}-{budget.saved}.{ENDINGS[mime]}"
+    session.output_folder.save(name, data if isinstance(data, bytes) else data.encode("utf-8", "replace"))
     print(f"({mime} of {size:,} bytes, more than an answer can show; saved as out/{name})")
 
 
 def _drawn(figure: "Any") -> bytes:
-    """A matplotlib figure as PNG. It is done with: what is shown once need not be shown at the end again."""
+    """A matplotlib figure as PNG. The figure is closed, so that it is not shown again at the end of
+    the run."""
     from sys import modules, stderr
     from warnings import catch_warnings
 
-    buffer = load("_io").BytesIO()
-    # Where in the runtime it was drawn says nothing to the code's author.
+    buffer = _io.BytesIO()
+    # The lines of the runtime in a warning would mean nothing to the author of the code.
     with catch_warnings(record=True) as caught:
         figure.savefig(buffer, format="png", bbox_inches="tight")
     for text in dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught or ()):
@@ -264,7 +287,7 @@ def _drawn(figure: "Any") -> bytes:
     helpers = modules.get("matplotlib._pylab_helpers")
     if helpers is not None:
         helpers.Gcf.destroy_fig(figure)
-    return bytes(buffer.getvalue())
+    return buffer.getvalue()
 
 
 def _comes_from(kind: type, package: str, name: str) -> bool:
@@ -275,14 +298,14 @@ def _comes_from(kind: type, package: str, name: str) -> bool:
 
 
 def _is_blob(value: object) -> bool:
-    return issubclass(type(value), load("_mcp_guest.servers.results").Blob)
+    return issubclass(type(value), results.Blob)
 
 
 def _is_image(mime: str) -> bool:
     return mime.startswith("image/") and mime != "image/svg+xml"
 
 
-def _name(value: object) -> str:
+def _variable(value: object) -> str:
     from sys import modules
 
-    return keep(vars(modules["__main__"]), value, allowance.cell)
+    return bind_name(vars(modules["__main__"]), value, session.cell)

@@ -1,14 +1,18 @@
-"""How the value of a bare last expression is shown: by its `repr`, or, where that is long, by what it is, its size, its
-first and its last items. Nothing is imported for that, and no large text is made of a large value."""
+"""The text of a value: its `repr`, or, where that is long, its type, its size, and its first and
+last items.
 
-__all__ = ["cut_text", "is_large", "keep", "preview", "short", "text_of"]
+Nothing is imported for this, and a large value never becomes a large text.
+"""
+
+__all__ = ["bind_name", "cut_text", "is_large", "preview", "short", "text_of"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 FIRST, LAST = 3, 2
-# How deep the items of items are shown.
+# How many levels of nested items are shown.
 NESTED = 2
 ITEM_CHARACTERS = 400
 SHOWN_KEYS = 12
@@ -19,65 +23,63 @@ DEPTH = 40
 MOST_BITS = 14_000
 
 
-def text_of(value: object, limit: int, name: "Any") -> str:
-    """What is shown of a value in about `limit` characters. A preview asks `name()` what the value is kept as."""
+def text_of(value: object, limit: int, name: "Callable[[], str]") -> str:
+    """The text of a value in about `limit` characters. A preview says by `name()` which variable
+    has all of it."""
     try:
         if is_large(value, limit):
             return preview(value, limit, name())
     except Exception:
-        pass  # a class that is a list in a way of its own: its repr has to do
+        pass  # A subclass that behaves in another way: its repr is used.
     text = repr(value)
     return text if len(text) <= limit else cut_text(text, f"{_kind(value)}, its repr", limit, name())
 
 
 def is_large(value: object, limit: int) -> bool:
-    """Whether the `repr` of builtin containers and texts is longer than that, found without making it."""
+    """Whether the `repr` of a builtin container or text exceeds the limit; found without making
+    it."""
     return _measure(value, limit, 0) > limit
 
 
-def _measure(value: object, limit: int, depth: int) -> int:
+def _measure(value: "Any", limit: int, depth: int) -> int:
     kind = _base(value)
     if kind in (str, bytes, bytearray):
-        return len(value)  # type: ignore[arg-type]
+        return len(value)
     if kind in (list, tuple, set, frozenset, dict):
-        size = 2 * len(value)  # type: ignore[arg-type]
+        size = 2 * len(value)
         if size > limit or depth > DEPTH:
             return size
-        items: Any = value
-        if kind is dict:
-            items = (part for pair in value.items() for part in pair)  # type: ignore[attr-defined]
-        for item in items:
+        for item in value if kind is not dict else (part for pair in value.items() for part in pair):
             size += _measure(item, limit - size, depth + 1)
             if size > limit:
                 break
         return size
     if kind is int:
         # Python does not write out integers beyond 4300 digits.
-        bits = int.bit_length(value)  # type: ignore[arg-type]
+        bits = int.bit_length(value)
         return bits // 4 if bits < MOST_BITS else max(bits, limit + 1)
     return 1
 
 
-def preview(value: object, limit: int, name: str, depth: int = 0) -> str:
-    """Of a value that `is_large`; `depth` counts the values around it."""
+def preview(value: "Any", limit: int, name: str, depth: int = 0) -> str:
+    """The preview of a value that `is_large`; `depth` counts the values around it."""
     kind = _base(value)
     if kind is str:
-        assert isinstance(value, str)
         lines = value.count("\n") + 1
         what = f"str of {len(value):,} characters" + (f", {lines:,} lines" if lines > 1 else "")
         return _cut_sequence(value, what, limit, name)
     if kind in (bytes, bytearray):
-        return _cut_sequence(value, f"{kind.__name__} of {len(value):,} bytes", limit, name)  # type: ignore[arg-type]
+        return _cut_sequence(value, f"{kind.__name__} of {len(value):,} bytes", limit, name)
     if kind is int:
-        return f"int of {int.bit_length(value):,} bits (kept as {name})"  # type: ignore[arg-type]
+        return f"int of {int.bit_length(value):,} bits (kept as {name})"
     if kind is dict:
-        assert isinstance(value, dict)
         return _of_dict(value, limit, name, depth)
     return _of_items(value, limit, name, depth)
 
 
-def keep(namespace: "dict[str, Any]", value: object, cell: int) -> str:
-    """The name that a value is bound to: one that it has, or `_r7` in cell 7. The last few of those stay."""
+def bind_name(namespace: "dict[str, Any]", value: object, cell: int) -> str:
+    """The variable that has the value: an existing one, or a new `_r7` for cell 7. The last few of
+    those stay."""
     for known, bound in namespace.items():
         if bound is value and known.isidentifier() and not known.startswith("_"):
             return known
@@ -136,7 +138,7 @@ def _of_dict(value: "dict[Any, Any]", limit: int, name: str, depth: int) -> str:
 
 
 def _keys(items: "Any") -> str:
-    """The keys of a list of dicts: all keys of the first few, in their order."""
+    """The keys of a list of dicts, in the order in which they first occur."""
     if not items or any(_base(item) is not dict for item in items):
         return ""
     keys = list(dict.fromkeys(key for item in items for key in item))
@@ -153,7 +155,7 @@ def _key(key: object) -> str:
 
 def _cut_sequence(value: "str | bytes | bytearray", what: str, limit: int, name: str) -> str:
     head, tail = value[: limit // 3], value[len(value) - limit // 6 :]
-    # Escapes take several characters each.
+    # An escape takes several characters.
     while _is_wide(head, limit // 3):
         head = head[: len(head) // 2]
     while _is_wide(tail, limit // 6):
@@ -169,7 +171,7 @@ def _is_wide(part: "str | bytes | bytearray", room: int) -> bool:
 
 
 def cut_text(text: str, what: str, limit: int, name: str) -> str:
-    """The head and the tail of a text that stands for a value."""
+    """The start and the end of a text that represents a value."""
     head, tail = limit * 2 // 3, limit // 4
     gap = len(text) - head - tail
     what = f"{what} of {len(text):,} characters (kept as {name})"
@@ -177,10 +179,11 @@ def cut_text(text: str, what: str, limit: int, name: str) -> str:
 
 
 def _base(value: object) -> type:
-    """The builtin whose `repr` the value has: results of tools are lists and dicts that know more."""
+    """The builtin type whose `repr` the value uses: results of tools are subclasses of list and
+    dict."""
     kind = type(value)
     for base in (str, bytes, bytearray, list, tuple, set, frozenset, dict, int):
-        # Not `isinstance`, which asks the value itself: a proxy without its object raises then.
+        # Not `isinstance`: it asks the value itself, and a proxy without its object raises.
         if issubclass(kind, base):
             return base if kind.__repr__ is base.__repr__ else kind
     return kind

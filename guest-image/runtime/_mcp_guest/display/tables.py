@@ -1,5 +1,5 @@
-"""Data frames as Markdown: their first and last rows, whatever their columns and cells are. Knows pandas and polars by
-what they have in common with each other, imports neither."""
+"""Data frames as Markdown: the first and last rows and columns. Works with pandas and polars
+through what they have in common, and imports neither."""
 
 __all__ = ["markdown"]
 
@@ -13,7 +13,7 @@ CELL_CHARACTERS = 80
 
 
 def markdown(frame: "Any") -> str:
-    """A table and, where that is not all, the shape."""
+    """A table and, where rows or columns are left out, its size."""
     height, width = frame.shape
     rows = _some(height, FIRST_ROWS, LAST_ROWS)
     columns = _some(width, FIRST_COLUMNS, LAST_COLUMNS)
@@ -38,7 +38,7 @@ def _some(count: int, first: int, last: int) -> "list[int | None]":
 
 
 def _value(frame: "Any", row: "int | None", column: "int | None") -> object:
-    # By position: names may be there twice, and may be anything.
+    # By position: names may occur twice, and may be anything.
     return frame.iloc[row, column] if hasattr(frame, "iloc") else frame[row, column]
 
 

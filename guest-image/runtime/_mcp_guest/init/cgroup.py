@@ -1,16 +1,16 @@
-"""What the guest's control group says of it, in version 2 of cgroups and in version 1."""
+"""Limits and counts of the guest's control group, for version 1 and version 2 of cgroups."""
 
 import posix
 
 __all__ = ["limit", "number", "oom_kills", "read"]
 
 ROOT = "/sys/fs/cgroup"
-# Version 1 says "unlimited" with a number near 2**63.
+# Version 1 expresses "unlimited" as a number near 2**63.
 UNLIMITED = 1 << 60
 
 
 def limit(*files: str) -> int | None:
-    """The limit that the first readable file tells."""
+    """The limit in the first readable file; None where there is none."""
     for file in files:
         found = number(read(f"{ROOT}/{file}"))
         if found is not None and found < UNLIMITED:
@@ -19,7 +19,7 @@ def limit(*files: str) -> int | None:
 
 
 def oom_kills() -> int | None:
-    """How many of its processes the kernel has killed for memory so far; none where it does not tell."""
+    """Processes that the kernel has killed for memory so far; None where it does not count them."""
     for file in ("memory.events", "memory/memory.oom_control"):
         for line in read(f"{ROOT}/{file}").splitlines():
             name, _, count = line.partition(" ")
@@ -29,12 +29,13 @@ def oom_kills() -> int | None:
 
 
 def number(text: str) -> int | None:
+    """A decimal number; None for any other text."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def read(path: str) -> str:
-    """A small file of the kernel's; empty where it cannot be read."""
+    """A small kernel file; empty where it cannot be read."""
     try:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError:

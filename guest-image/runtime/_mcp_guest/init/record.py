@@ -1,7 +1,8 @@
-"""What runs printed, kept for later runs in memory that init writes and the worker reads: a ring of bytes per stream.
+"""Output of earlier runs, in memory that init writes and the worker reads: a ring of bytes per
+stream.
 
-Init makes it before the fork and never reads what it counts from it: user code may write anything into it, and then
-misleads only itself.
+Init makes it before the fork and never reads its own counts from it: user code may write anything
+into it, and then misleads only itself.
 """
 
 import posix
@@ -14,12 +15,12 @@ RUNS = HEADER_BYTES // ENTRY_BYTES - 1
 NUMBERS = 7
 MOST_BYTES = (12 << 20, 4 << 20)
 LEAST_BYTES = 64 << 10
-# The rings may have this part of the guest's memory.
+# The rings together take at most this part of the guest's memory.
 MEMORY_PART = 32
 
 
 def capacities(memory: int | None) -> tuple[int, int]:
-    """Bytes of the rings of stdout and stderr in a guest that has this much memory."""
+    """Bytes of the rings of stdout and stderr in a guest with this much memory."""
     if memory is None:
         return MOST_BYTES
     out, err = (max(LEAST_BYTES, min(most, memory // MEMORY_PART * most // sum(MOST_BYTES))) for most in MOST_BYTES)
@@ -27,22 +28,22 @@ def capacities(memory: int | None) -> tuple[int, int]:
 
 
 class Ring:
-    """The last bytes of one stream, at a place in a file."""
+    """The last bytes of one stream, in a region of a file."""
 
-    __slots__ = ("capacity", "descriptor", "end", "note", "start")
+    __slots__ = ("capacity", "descriptor", "end", "end_offset", "start")
 
-    def __init__(self, descriptor: int, note: int, start: int, capacity: int) -> None:
-        """`note`: where in the file `end` is told to the reader."""
-        self.descriptor, self.note, self.start, self.capacity = descriptor, note, start, capacity
-        # Bytes since the beginning of all.
+    def __init__(self, descriptor: int, end_offset: int, start: int, capacity: int) -> None:
+        """`end_offset` is where in the file the reader finds `end`."""
+        self.descriptor, self.end_offset, self.start, self.capacity = descriptor, end_offset, start, capacity
+        # Bytes written since the guest started.
         self.end = 0
 
     def write(self, data: bytes) -> None:
         rest = memoryview(data)[-self.capacity :]
         at = (self.end + len(data) - len(rest)) % self.capacity
         self.end += len(data)
-        # Before the old bytes go: a reader must not take new ones for them.
-        posix.pwrite(self.descriptor, _numbers(self.end), self.note)
+        # Before old bytes are overwritten: a reader must not mistake new ones for them.
+        posix.pwrite(self.descriptor, _numbers(self.end), self.end_offset)
         while rest:
             piece = rest[: self.capacity - at]
             written = posix.pwrite(self.descriptor, piece, self.start + at)
@@ -50,12 +51,12 @@ class Ring:
             at = (at + written) % self.capacity
 
     def oldest(self) -> int:
-        """The number of the first byte that is still there."""
-        self.end = int.from_bytes(posix.pread(self.descriptor, 8, self.note), "little")
+        """The number of the first byte that is still in the ring."""
+        self.end = int.from_bytes(posix.pread(self.descriptor, 8, self.end_offset), "little")
         return max(0, self.end - self.capacity)
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes by their number since the beginning; they must not be older than `oldest`."""
+        """Bytes by their number since the guest started; `start` must not be below `oldest()`."""
         pieces = []
         while start < end:
             at = start % self.capacity
@@ -68,7 +69,7 @@ class Ring:
 
 
 class Record:
-    """Init's side: writes both rings and, after each run, an entry of where its output lies."""
+    """Init's side: writes both rings and, after each run, an entry that locates its output."""
 
     def __init__(self, memory: int | None) -> None:
         self.descriptor = posix.memfd_create("output", posix.MFD_CLOEXEC)
@@ -78,7 +79,7 @@ class Record:
         posix.pwrite(self.descriptor, _numbers(out, err), 0)
 
     def end_run(self, cell: int, spans: "tuple[tuple[int, int], tuple[int, int]]") -> None:
-        """`spans`: of each stream, where the run's output began, and its line ends."""
+        """`spans`: where the run's output began and its number of line ends, for each stream."""
         (out, out_lines), (err, err_lines) = spans
         entry = _numbers(cell, out, self.rings[0].end, out_lines, err, self.rings[1].end, err_lines)
         self.runs += 1
@@ -86,7 +87,7 @@ class Record:
 
 
 class Span:
-    """One stream of one run as it can be read."""
+    """The part of a ring that holds the output of one run."""
 
     __slots__ = ("end", "lines", "ring", "start")
 
@@ -99,7 +100,7 @@ class Span:
 
 
 class Index:
-    """The worker's side: which runs there are, and what is kept of them."""
+    """The worker's side: finds the output of each run that is still in the rings."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -107,10 +108,11 @@ class Index:
         self.identity = status.st_dev, status.st_ino
 
     def runs(self) -> "dict[int, tuple[Span, Span]]":
-        """By cell, in order: stdout and stderr. Raises `OSError` where user code closed or replaced the descriptor."""
+        """Stdout and stderr by cell, in order; raises `OSError` where user code closed or replaced
+        the descriptor."""
         status = posix.fstat(self.descriptor)
         if (status.st_dev, status.st_ino) != self.identity:
-            raise OSError("another file is in its place")
+            raise OSError("the descriptor was replaced")
         header = posix.pread(self.descriptor, HEADER_BYTES, 0)
         out, err, *_ = _parse(header)
         rings = _rings(self.descriptor, out, err)
@@ -121,6 +123,12 @@ class Index:
                 spans = Span(rings[0], *rest[:3]), Span(rings[1], *rest[3:6])
                 found.append((cell, spans))
         return dict(sorted(found, key=lambda run: run[0]))
+
+    def close(self) -> None:
+        try:
+            posix.close(self.descriptor)
+        except OSError:
+            pass  # User code has closed it.
 
 
 def _rings(descriptor: int, out: int, err: int) -> tuple[Ring, Ring]:

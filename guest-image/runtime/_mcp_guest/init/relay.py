@@ -1,6 +1,8 @@
-"""PID 1's work: one poll loop that relays output and frames to the host, reaps, and ends the guest in time.
+"""PID 1's work: one poll loop that relays output and frames to the host, reaps, and ends the guest
+in time.
 
-It never blocks on the host: while the host does not read, nothing is read from the worker, whose writes then block.
+The loop never blocks on the host: while the host does not read, nothing is read from the worker,
+whose writes then block.
 """
 
 import _signal
@@ -8,64 +10,87 @@ import posix
 import select
 import time
 
+from _mcp_guest.frames import EXIT_PROTOCOL, FRAME_LIMIT
 from _mcp_guest.init.cgroup import oom_kills
 from _mcp_guest.init.record import Record
 from _mcp_guest.init.streams import FRAME_BYTES, Stream
 
-__all__ = ["EXIT_PROTOCOL", "FRAME_LIMIT", "Relay"]
+__all__ = ["Pipes", "Relay"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-FRAME_LIMIT = 16 << 20
-EXIT_PROTOCOL = 70
 HOST_IN, HOST_OUT = 0, 1
 FLUSH_SECONDS = 0.005
-# No pipe is larger than this by default, so one drain of this much has all that was written before it began.
+# No pipe is larger by default: draining this much takes all that was written before the drain
+# began.
 DRAIN_BYTES = 1 << 20
 READ_BYTES = FRAME_BYTES // 2
 LOST_CHANNEL_SECONDS = 0.2
 CALM_MILLISECONDS = 20
-LAST_WORDS_SECONDS = 2.0
+# How long a dead worker's processes and their last output are waited for.
+LAST_OUTPUT_SECONDS = 2.0
 SMALL_READ = 4096
 STARTS_BYTES = 4096
 GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
-class Relay:
-    """Owns the worker's life and the way to the host."""
+class Pipes:
+    """One end of each pipe from the worker to init: its two streams, its frames, and its starts of
+    runs."""
 
-    def __init__(self, worker: int, streams: tuple[int, int], ways: tuple[int, int], record: Record | None) -> None:
-        """`streams` are its stdout and stderr, `ways` those for its frames and for starts of runs."""
+    __slots__ = ("frames", "starts", "stderr", "stdout")
+
+    def __init__(self, stdout: int, stderr: int, frames: int, starts: int) -> None:
+        self.stdout, self.stderr, self.frames, self.starts = stdout, stderr, frames, starts
+
+    @classmethod
+    def make(cls) -> "tuple[Pipes, Pipes]":
+        """The reading ends, for init, and the writing ends, for the worker."""
+        reading, writing = zip(*(posix.pipe() for _ in range(4)), strict=True)
+        return cls(*reading), cls(*writing)
+
+    def all(self) -> tuple[int, ...]:
+        return self.stdout, self.stderr, self.frames, self.starts
+
+    def close(self) -> None:
+        for descriptor in self.all():
+            posix.close(descriptor)
+
+
+class Relay:
+    """Owns the worker process and the connection to the host."""
+
+    def __init__(self, worker: int, pipes: Pipes, record: Record | None) -> None:
         self.worker = worker
         self.record = record
-        stdout, stderr = streams
-        frames, self.starts = ways
+        self.starts = pipes.starts
         self.announced = bytearray()
-        # Of the run that has begun and not ended.
+        # The cell of the run that has begun and not ended.
         self.cell: int | None = None
         self.status: int | None = None
         self.terminated = False
-        # Processes killed for memory before this run; counted anew after each, once nothing else is to be done.
+        # Processes killed for memory before this run; counted again after each run, once there is
+        # nothing else to do.
         self.oom_kills = oom_kills()
         self.oom_kills_known = True
         out, err = record.rings if record is not None else (None, None)
-        self.streams = (Stream("stdout", stdout, out), Stream("stderr", stderr, err))
+        self.streams = (Stream("stdout", pipes.stdout, out), Stream("stderr", pipes.stderr, err))
         self.open = {stream.descriptor: stream for stream in self.streams}
-        self.frames = frames
+        self.frames = pipes.frames
         self.partial = bytearray()
         self.lines: list[bytearray] = []
         self.pending = bytearray()
         self.flush_at: float | None = None
-        self.lull = False
+        self.pause_output = False
         self.lost_at: float | None = None
         self.wake, wake_write = posix.pipe()
-        for descriptor in (HOST_OUT, *streams, *ways, self.wake, wake_write):
+        for descriptor in (HOST_OUT, *pipes.all(), self.wake, wake_write):
             posix.set_blocking(descriptor, False)
         for number in (_signal.SIGCHLD, _signal.SIGTERM):
             _signal.signal(number, lambda _number, _frame: None)
-        # User code may send signals to PID 1: those that Python would turn into an exception are not for it.
+        # User code may signal PID 1, which must not get a KeyboardInterrupt.
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
         _signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         self.blocked, self.quiet, self.all = select.poll(), select.poll(), select.poll()
@@ -74,8 +99,8 @@ class Relay:
             poll.register(self.wake, select.POLLIN)
             poll.register(HOST_OUT, select.POLLOUT if poll is self.blocked else 0)
         for poll in (self.quiet, self.all):
-            poll.register(frames, select.POLLIN)
-        for descriptor in (stdout, stderr):
+            poll.register(pipes.frames, select.POLLIN)
+        for descriptor in (pipes.stdout, pipes.stderr):
             self.all.register(descriptor, select.POLLIN)
 
     def run(self) -> "NoReturn":
@@ -99,9 +124,10 @@ class Relay:
                 self._flush(final=False)
                 return
             timeout = int((self.flush_at - now) * 1000) + 1
-        if self.lull:
-            # A trickle of short writes: let some gather, or each of them would wake this process.
-            timeout, poll, self.lull = 1, self.quiet, False
+        if self.pause_output:
+            # Short writes one after another: let some accumulate, or each of them would wake this
+            # process.
+            timeout, poll, self.pause_output = 1, self.quiet, False
         if self.lost_at is not None:
             if now >= self.lost_at:
                 self._kill()
@@ -110,7 +136,8 @@ class Relay:
             timeout = 20
         events = poll.poll(timeout)
         if not (events or self.oom_kills_known):
-            # A child that was killed for memory in an earlier run says nothing of how the worker ends in this one.
+            # A child killed for memory in an earlier run does not explain how the worker ends in
+            # this one.
             self.oom_kills, self.oom_kills_known = oom_kills(), True
         self._handle(events)
 
@@ -119,14 +146,15 @@ class Relay:
             if descriptor in self.open:
                 self._read(self.open[descriptor])
             elif descriptor == self.frames:
-                self._pull()
+                self._read_frames()
             elif descriptor == self.wake:
-                self._woken()
+                self._handle_signals()
             elif descriptor in (HOST_IN, HOST_OUT) and event & GONE:
                 self._abandon()
 
     def _read(self, stream: Stream) -> int:
-        """Takes once from a pipe; the number of bytes, 0 when there is nothing now or ever again."""
+        """Reads a pipe once; returns the number of bytes, 0 when there is nothing now or ever
+        again."""
         try:
             data = posix.read(stream.descriptor, READ_BYTES)
         except BlockingIOError:
@@ -136,12 +164,13 @@ class Relay:
             del self.open[stream.descriptor]
             return 0
         if self.cell is None:
-            # The run that printed this has said that it begins, so that it is counted to the right budget.
-            self._look_for_start()
+            # The run that printed this has announced itself, so the output counts against its
+            # budget.
+            self._read_start()
         self.pending += stream.feed(data)
         if self.flush_at is None and stream.size:
             self.flush_at = time.monotonic() + FLUSH_SECONDS
-        self.lull = len(data) < SMALL_READ
+        self.pause_output = len(data) < SMALL_READ
         return len(data)
 
     def _drain(self) -> None:
@@ -154,10 +183,10 @@ class Relay:
     def _flush(self, *, final: bool) -> None:
         for stream in self.streams:
             self.pending += stream.take(final=final)
-        self.flush_at, self.lull = None, False
+        self.flush_at, self.pause_output = None, False
 
-    def _pull(self) -> bool:
-        """Takes once from the worker's channel; false when there is nothing now or ever again."""
+    def _read_frames(self) -> bool:
+        """Reads the worker's frames once; false when there is nothing now or ever again."""
         if self.lost_at is not None:
             return False
         try:
@@ -165,7 +194,7 @@ class Relay:
         except BlockingIOError:
             return False
         if not data:
-            # The worker is dying, or user code closed its channel; the latter cannot go on.
+            # The worker is dying, or user code closed its channel, and the session cannot go on.
             for poll in (self.quiet, self.all):
                 poll.unregister(self.frames)
             self.lost_at = time.monotonic() + LOST_CHANNEL_SECONDS
@@ -182,7 +211,8 @@ class Relay:
         return True
 
     def _relay(self) -> None:
-        """What was printed before a frame was sent is in the pipes by now, and goes first."""
+        """Passes frames on; output that was printed before them is in the pipes by now, and goes
+        first."""
         lines, self.lines = self.lines, []
         self._drain()
         self._flush(final=True)
@@ -192,12 +222,13 @@ class Relay:
                 self.pending += b"\n"
                 continue
             if self.cell is None:
-                self._look_for_start()
-            self._tell_dropped()
+                self._read_start()
+            self._report_dropped()
             self._end_run()
 
-    def _look_for_start(self) -> None:
-        """`BYTES CELL`: a run begins, its budget, its number. User code may forge it; the host has limits."""
+    def _read_start(self) -> None:
+        """Reads `BYTES CELL`, the budget and number of a run that begins. Forging it is futile: the
+        host has limits."""
         try:
             self.announced += posix.read(self.starts, STARTS_BYTES)
         except BlockingIOError:
@@ -212,7 +243,7 @@ class Relay:
                 stream.begin(int(budget))
             self.cell = int(cell) if cell.isdigit() and len(cell) < 16 else 0
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         out, err = self.streams
         if out.dropped or err.dropped or out.lost or err.lost:
             from binascii import b2a_base64
@@ -234,14 +265,14 @@ class Relay:
                 self.record = None
         self.cell, self.oom_kills_known = None, False
 
-    def _woken(self) -> None:
+    def _handle_signals(self) -> None:
         if _signal.SIGTERM in posix.read(self.wake, 512):
             self.terminated = True
             self._kill()
         self._reap()
 
     def _reap(self) -> bool:
-        """Collects the dead, orphans too; true once no child is left."""
+        """Reaps dead processes, orphans too; true once no child is left."""
         while True:
             try:
                 pid, status = posix.waitpid(-1, posix.WNOHANG)
@@ -254,14 +285,15 @@ class Relay:
                 self.status = 128 - code if code < 0 else code
 
     def _out_of_memory(self) -> str:
-        """Whether the kernel killed for memory since the last run began, in JSON; null where it does not tell."""
+        """Whether the kernel killed for memory since the last run began, in JSON; null where it
+        does not count."""
         before, now = self.oom_kills, oom_kills()
         if before is None or now is None:
             return "null"
         return "true" if now > before else "false"
 
     def _push(self) -> bool:
-        """Writes what the host takes now; true when nothing is left."""
+        """Writes as much as the host takes now; true when nothing is left."""
         try:
             while self.pending:
                 del self.pending[: posix.write(HOST_OUT, self.pending)]
@@ -272,7 +304,8 @@ class Relay:
         return True
 
     def _kill(self) -> None:
-        """Ends every process but this one. Only PID 1 may signal all; elsewhere (tests) the worker's group is all."""
+        """Kills every other process. Only PID 1 may signal all; elsewhere (in tests) the worker's
+        group is enough."""
         try:
             if posix.getpid() == 1:
                 posix.kill(-1, _signal.SIGKILL)
@@ -287,19 +320,19 @@ class Relay:
         posix._exit(0)
 
     def _finish(self, status: int) -> "NoReturn":
-        """The worker is dead: its last output, the count of what was dropped, its status."""
+        """The worker is dead: sends its last output, the count of dropped bytes, and its status."""
         self._kill()
-        deadline = time.monotonic() + LAST_WORDS_SECONDS
+        deadline = time.monotonic() + LAST_OUTPUT_SECONDS
         while not self._reap() and time.monotonic() < deadline:
             if self.pending and not self._push():
                 self._handle(self.blocked.poll(20))
             else:
                 self._handle(self.all.poll(20))
-        while self._pull():
+        while self._read_frames():
             pass
         self._relay()
         self._flush(final=True)
-        self._tell_dropped()
+        self._report_dropped()
         code = 128 + _signal.SIGTERM if self.terminated else status
         self.pending += f'{{"type":"exit","code":{code},"out_of_memory":{self._out_of_memory()}}}\n'.encode()
         while not self._push():

@@ -1,4 +1,5 @@
-"""Captured output on its way to the host: gathered into frames, counted, and cut at the run's budget."""
+"""Captured output on its way to the host: collected into frames, counted, and cut at the run's
+budget."""
 
 from _json import encode_basestring
 
@@ -9,12 +10,13 @@ __all__ = ["FLUSH_BYTES", "FRAME_BYTES", "Stream", "incomplete_tail"]
 FLUSH_BYTES = 8192
 FRAME_BYTES = 65536
 DEFAULT_BUDGET = 1 << 20
-# Of what is over the budget, the end that the host is shown.
+# Of the bytes over the budget, the host is shown this many at the end.
 TAIL_BYTES = 32 << 10
 
 
 class Stream:
-    """One of stdout and stderr. At most `FRAME_BYTES` wait in it; `ring` keeps the end of all."""
+    """Stdout or stderr. At most `FRAME_BYTES` wait in it; `ring` keeps the last output of all
+    runs."""
 
     __slots__ = (
         "budget", "chunks", "descriptor", "dropped", "dropped_lines", "lines", "name", "ring", "size", "start", "total"
@@ -24,7 +26,7 @@ class Stream:
         self.name = name
         self.descriptor = descriptor
         self.ring = ring
-        # Bytes since the beginning of all, and where the output of this run begins.
+        # Bytes since the guest started, and where among them this run's output begins.
         self.total = self.start = 0
         self.lines = self.dropped_lines = 0
         self.chunks: list[bytes] = []
@@ -33,12 +35,13 @@ class Stream:
         self.dropped = 0
 
     def begin(self, budget: int) -> None:
-        """A run begins. Bytes dropped since the last report stay counted, so that no loss goes untold."""
+        """Starts a run. Bytes dropped since the last report stay counted, so that every loss is
+        reported."""
         self.budget = budget
 
     def feed(self, data: bytes) -> bytes:
-        """Takes bytes from the pipe and returns a frame when there is enough for one."""
-        lines = self._keep(data)
+        """Takes bytes from the pipe; returns a frame when there is enough for one, else nothing."""
+        lines = self._record(data)
         if len(data) > self.budget:
             kept = data[: self.budget]
             kept = kept[: len(kept) - incomplete_tail(kept)]
@@ -59,8 +62,8 @@ class Stream:
             frame = self.take(final=False)
         return frame
 
-    def _keep(self, data: bytes) -> int:
-        """Keeps them for later runs; the number of line ends."""
+    def _record(self, data: bytes) -> int:
+        """Writes the bytes to the ring, for later runs; returns their number of line ends."""
         lines = data.count(b"\n")
         self.total += len(data)
         self.lines += lines
@@ -68,11 +71,12 @@ class Stream:
             try:
                 self.ring.write(data)
             except OSError:
-                self.ring = None  # no memory left: output counts more than its copy
+                self.ring = None  # Out of memory: the output itself matters more than its copy.
         return lines
 
     def end_run(self) -> tuple[int, int]:
-        """The run is over: where its output began, and its line ends. What comes now belongs to the next one."""
+        """Ends the run; returns where its output began and its number of line ends. Later output is
+        the next run's."""
         ended = self.start, self.lines
         self.start, self.lines = self.total, 0
         self.dropped = self.dropped_lines = 0
@@ -80,12 +84,12 @@ class Stream:
 
     @property
     def lost(self) -> int:
-        """Bytes of this run that the ring does not have any more."""
+        """Bytes of this run that the ring has lost."""
         kept = self.ring.capacity if self.ring is not None else 0
         return max(0, self.total - self.start - kept)
 
     def tail(self) -> bytes:
-        """The end of what was dropped."""
+        """The last of the dropped bytes."""
         size = min(self.dropped, TAIL_BYTES)
         if self.ring is None or not size:
             return b""
@@ -95,7 +99,8 @@ class Stream:
             return b""
 
     def take(self, *, final: bool) -> bytes:
-        """The waiting bytes as a frame. Unless `final`, the beginning of a character waits for its end."""
+        """The waiting bytes as a frame. Unless `final`, an incomplete character waits for its
+        end."""
         if not self.size:
             return b""
         data = b"".join(self.chunks)
@@ -119,7 +124,7 @@ class Stream:
 
 
 def incomplete_tail(data: bytes) -> int:
-    """How many bytes at the end begin a UTF-8 character that needs more bytes than there are."""
+    """The number of bytes at the end that begin a UTF-8 character but do not complete it."""
     for back in range(1, min(3, len(data)) + 1):
         byte = data[-back]
         if byte < 0x80:

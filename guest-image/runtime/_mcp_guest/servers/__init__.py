@@ -1,1 +1,2 @@
-"""MCP servers as Python modules: proxies, argument checks, docs, results, and the calls to the host."""
+"""MCP servers as Python modules: proxies, argument checks, docs, results, and the calls to the
+host."""

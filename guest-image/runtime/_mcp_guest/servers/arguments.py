@@ -1,29 +1,35 @@
-"""The parameters of a tool, made from its schema, and the check of a call against them before anything is sent."""
+"""The parameters of a tool, from its schema; calls are checked against them before anything is
+sent."""
 
-from _mcp_guest.servers import schema as schemas
 from _mcp_guest.api.errors import brief
-from _mcp_guest.frames import encode_exactly
-from _mcp_guest.lazy import load
+from _mcp_guest.frames import FRAME_LIMIT, encode_exactly
+from _mcp_guest.lazy import lazy
+from _mcp_guest.servers import schema as schemas
 from _mcp_guest.servers.naming import hint, parameter_names, shown
-from _mcp_guest.init.relay import FRAME_LIMIT
 
 __all__ = ["Omitted", "Parameter", "Parameters", "not_json", "unsendable"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import inspect
     from inspect import Signature
     from typing import Any
+    import unicodedata
+else:
+    inspect = lazy("inspect")
+    unicodedata = lazy("unicodedata")
 
 VALUE_CHARACTERS = 100
 SIGNATURE_CHARACTERS = 1500
 CHOICES = 12
 PATH_DEPTH = 50
-# What a request has around its parameters.
+# The part of a request that is not its parameters.
 ENVELOPE = 1000
 
 
 class Omitted:
-    """The default of an optional parameter: it is not sent. Shows what the server then takes, where that is known."""
+    """The default of an optional parameter, which is not sent; shows the server's default, where
+    that is known."""
 
     __slots__ = ("text",)
 
@@ -50,14 +56,14 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """The allowed types in words: `string or null`."""
+        """The allowed types, as text: `string or null`."""
         if self.types is None:
             return "any"
         return " or ".join(name for name in schemas.ORDER if name in self.types)
 
     @property
     def is_deep(self) -> bool:
-        """There may be more to say of it than its kind."""
+        """Whether its shape says more than its kind."""
         return self.types is None or bool(self.types & {"array", "object"})
 
     @property
@@ -67,9 +73,9 @@ class Parameter:
         return Omitted(_short(self.schema["default"]))
 
     def wrong(self, value: object) -> str:
-        """Why the value cannot be right; empty when it may be."""
+        """Why the value is certainly wrong; empty where it may be right."""
         if value is None and not self.required:
-            return ""  # sent as given
+            return ""  # It is sent unchanged.
         if self.types is not None and not any(_is_of(value, name) for name in self.types):
             return f"{shown(self.name)} must be {self.kind}, not {type(value).__name__}: {_short(value)}"
         if self.values is not None and not any(_same(value, other) for other in self.values):
@@ -96,40 +102,36 @@ class Parameters:
         found, required, self.open = schemas.properties(document)
         names = parameter_names(found)
         made = [Parameter(wire, names[wire], document, schema, wire in required) for wire, schema in found.items()]
-        # Required ones first; in the order of the schema otherwise.
+        # Required parameters first, otherwise in the order of the schema.
         self.all = sorted(made, key=lambda parameter: not parameter.required)
         self.by_key = {parameter.name: parameter for parameter in self.all}
         self.by_key.update((parameter.wire, parameter) for parameter in self.all)
         for parameter in self.all:
             if not parameter.wire.isascii():
-                # As Python reads such a name in source.
-                self.by_key.setdefault(load("unicodedata").normalize("NFKC", parameter.wire), parameter)
-        # The one that may be given without its name.
+                # Python normalises such a name when it reads source.
+                self.by_key.setdefault(unicodedata.normalize("NFKC", parameter.wire), parameter)
+        # The parameter that may be given by position.
         must = [parameter for parameter in self.all if parameter.required]
         one = must if len(must) == 1 else self.all if len(self.all) == 1 else []
         self.positional = one[0] if one else None
 
     def signature(self) -> "Signature":
         """For `inspect.signature` and `help`."""
-        inspect = load("inspect")
         self.document.rewind()
         made = []
         for parameter in self.all:
-            kind = inspect.Parameter.KEYWORD_ONLY
-            if parameter is self.positional:
-                kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            named, either = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
             made.append(
                 inspect.Parameter(
                     parameter.name,
-                    kind,
+                    either if parameter is self.positional else named,
                     default=inspect.Parameter.empty if parameter.required else parameter.default,
                     annotation=schemas.annotation(parameter.document, parameter.schema),
                 )
             )
         if self.open:
             made.append(inspect.Parameter(self._rest(), inspect.Parameter.VAR_KEYWORD))
-        signature: Signature = inspect.Signature(made)
-        return signature
+        return inspect.Signature(made)
 
     def _rest(self) -> str:
         name = "more"
@@ -138,7 +140,8 @@ class Parameters:
         return name
 
     def bind(self, called: str, name: str, args: "tuple[object, ...]", kwargs: "dict[str, object]") -> "dict[str, Any]":
-        """The arguments by their names on the wire; a TypeError that shows all that is wrong with them."""
+        """The arguments by their names on the wire; raises a TypeError that names everything that
+        is wrong."""
         arguments: dict[str, Any] = {}
         problems: list[str] = []
         unknown: list[str] = []
@@ -173,15 +176,15 @@ class Parameters:
         if unknown:
             names = [one.name for one in self.all]
             free = [one.name for one in self.all if one.wire not in arguments]
-            told = [shown(key) + (hint(key, free) or hint(key, names)) for key in unknown]
-            problems.append("has no argument: " + ", ".join(told))
+            spelled = [shown(key) + (hint(key, free) or hint(key, names)) for key in unknown]
+            problems.append("has no argument: " + ", ".join(spelled))
         raise self._error(called, name, problems + wrong)
 
     def _error(self, called: str, name: str, problems: list[str]) -> BaseException:
         return brief(TypeError(f"{called}() {'; '.join(problems)}\n{self.line(name)}"))
 
     def line(self, name: str) -> str:
-        """The signature as one line."""
+        """The signature in one line."""
         text = f"{name}{self.signature()}"
         return text if len(text) <= SIGNATURE_CHARACTERS else text[:SIGNATURE_CHARACTERS] + "..."
 
@@ -223,7 +226,7 @@ def _is_of(value: object, name: str) -> bool:
 
 
 def _same(value: object, other: object) -> bool:
-    """As JSON sees it: 1 is 1.0 but not true."""
+    """Equality of JSON values: 1 equals 1.0 but not true."""
     if isinstance(value, tuple):
         value = list(value)
     return value == other and isinstance(value, bool) == isinstance(other, bool)
@@ -249,27 +252,27 @@ HINTS = {
 
 
 def not_json(params: "dict[str, Any]", error: BaseException) -> str:
-    """What in the parameters of a request cannot be sent, and where."""
+    """Which value of a request cannot be sent as JSON, and why."""
     if isinstance(error, RecursionError):
         return "the arguments are nested too deeply, or contain themselves"
-    found = _culprit(params.get("arguments", params), "", PATH_DEPTH)
+    found = _find_not_json(params.get("arguments", params), "", PATH_DEPTH)
     return found or f"the arguments are not JSON: {error}"
 
 
 def unsendable(params: "dict[str, Any]") -> str:
-    """What in named values cannot be sent as JSON, and where; empty where all can."""
+    """Which of the named values cannot be sent as JSON, and why; empty if all can."""
     try:
         size = len(encode_exactly(params))
     except RecursionError:
         return "the value is nested too deeply, or contains itself"
     except (TypeError, ValueError) as error:
-        return _culprit(params, "", PATH_DEPTH) or f"the value is not JSON: {error}"
+        return _find_not_json(params, "", PATH_DEPTH) or f"the value is not JSON: {error}"
     if size > FRAME_LIMIT - ENVELOPE:
         return f"too large: {size:,} bytes, of {FRAME_LIMIT - ENVELOPE:,} that can be sent"
     return ""
 
 
-def _culprit(value: "Any", path: str, depth: int) -> str:
+def _find_not_json(value: "Any", path: str, depth: int) -> str:
     where = path or "the arguments"
     if isinstance(value, str):
         try:
@@ -294,17 +297,17 @@ def _culprit(value: "Any", path: str, depth: int) -> str:
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, (str, int, float)) and key is not None:
-                return f"{where} is not JSON: the key {_short(key)} is no string"
-            spoken = shown(key)
-            found = _culprit(key, f"a key of {where}", depth - 1) or _culprit(
-                item, f"{path}.{spoken}" if path else spoken, depth - 1
+                return f"{where} is not JSON: the key {_short(key)} is not a string"
+            name = shown(key)
+            found = _find_not_json(key, f"a key of {where}", depth - 1) or _find_not_json(
+                item, f"{path}.{name}" if path else name, depth - 1
             )
             if found:
                 return found
         return ""
     if isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            found = _culprit(item, f"{path}[{index}]", depth - 1)
+            found = _find_not_json(item, f"{path}[{index}]", depth - 1)
             if found:
                 return found
         return ""

@@ -1,4 +1,5 @@
-"""What tools can do, for people and models: docstrings, and docs that are plain dicts but print compactly."""
+"""Documentation of tools for people and models: docstrings, and docs that are plain dicts but print
+compactly."""
 
 from _mcp_guest.servers.arguments import Parameters
 from _mcp_guest.servers.naming import shown
@@ -28,7 +29,7 @@ EXAMPLES = {
 
 
 def docstring(tool: "Tool") -> str:
-    """For the function of a loaded tool."""
+    """The docstring of a loaded tool's function."""
     parts = [tool.description or f"Tool {shown(tool.wire)}."]
     details = parameter_lines(tool.parameters)
     if details:
@@ -40,7 +41,7 @@ def docstring(tool: "Tool") -> str:
 
 
 def parameter_lines(parameters: Parameters) -> "list[str]":
-    """Each with its type, default, choices and description."""
+    """One line per parameter: type, default, choices and description."""
     width = min(NAME_WIDTH, max((len(parameter.name) for parameter in parameters.all), default=0))
     lines = []
     for parameter in parameters.all:
@@ -62,7 +63,7 @@ def parameter_lines(parameters: Parameters) -> "list[str]":
 
 
 def example(called: str, parameters: Parameters) -> str:
-    """One call with all that must be given."""
+    """A call with the required arguments."""
     given = []
     for parameter in parameters.all:
         if parameter.required:
@@ -72,8 +73,9 @@ def example(called: str, parameters: Parameters) -> str:
     return f"{called}({', '.join(given)})"
 
 
-class Doc(dict):  # type: ignore[type-arg]
-    """A tool's doc: a dict `{server, serverAlias, tool, toolAlias, description?, inputSchema?}` that prints as text."""
+class Doc(dict[str, "Any"]):
+    """A tool's doc: a dict `{server, serverAlias, tool, toolAlias, description?, inputSchema?}`
+    that prints as text."""
 
     __slots__ = ("full", "loaded", "parameters")
     full: bool
@@ -81,25 +83,25 @@ class Doc(dict):  # type: ignore[type-arg]
     parameters: Parameters
 
     def line(self) -> str:
-        """As one line of a list."""
+        """The line in a list."""
         about = self.get("description")
         summary = _summary(about) if isinstance(about, str) else ""
         note = "" if self.loaded else f'   [not loaded: servers=["{shown(self["server"])}"]]'
         return self._head() + (f"  {summary}" if summary else "") + note
 
     def _head(self) -> str:
-        must = [parameter.name for parameter in self.parameters.all if parameter.required]
-        may = [f"{parameter.name}=…" for parameter in self.parameters.all if not parameter.required]
-        names = must + may
+        required = [parameter.name for parameter in self.parameters.all if parameter.required]
+        optional = [f"{parameter.name}=…" for parameter in self.parameters.all if not parameter.required]
+        names = required + optional
         if len(names) > LINE_PARAMETERS:
             names = [*names[:LINE_PARAMETERS], "…"]
         server, tool = self["server"], self["tool"]
-        spoken = f"{server}.{tool}"
+        called = f"{server}.{tool}"
         if (server, tool) != (self["serverAlias"], self["toolAlias"]):
-            # What code must write; the names as they are follow.
-            spoken = f"mcp_{self['serverAlias']}.{self['toolAlias']}"
-        head = f"{spoken}({', '.join(names)})"
-        return head if spoken[:4] != "mcp_" or spoken == f"{server}.{tool}" else f"{head} = {shown(f'{server}.{tool}')}"
+            # What code must write; the original names follow.
+            called = f"mcp_{self['serverAlias']}.{self['toolAlias']}"
+        head = f"{called}({', '.join(names)})"
+        return head if called[:4] != "mcp_" or called == f"{server}.{tool}" else f"{head} = {shown(f'{server}.{tool}')}"
 
     def __str__(self) -> str:
         if not self.full:
@@ -122,15 +124,15 @@ class Doc(dict):  # type: ignore[type-arg]
         return dict, (dict(self),)
 
 
-class Docs(list):  # type: ignore[type-arg]
+class Docs(list[Doc]):
     """A list of docs that prints one line for each."""
 
     __slots__ = ("not_started",)
     not_started: "list[str]"
 
     def __str__(self) -> str:
-        full = [str(doc) for doc in self]
-        text = ("\n\n" if any(getattr(doc, "full", False) for doc in self) else "\n").join(full)
+        texts = [str(doc) for doc in self]
+        text = ("\n\n" if any(getattr(doc, "full", False) for doc in self) else "\n").join(texts)
         if self.not_started:
             names = ", ".join(shown(name) for name in self.not_started[: SHORT_CHARACTERS // 10])
             text += f"{chr(10) if text else ''}not started yet, tools unknown: {names}"
@@ -157,7 +159,7 @@ def of_tool(tool: "Tool", *, full: bool) -> Doc:
 
 
 def from_host(payload: "Any", *, full: bool, loaded: "Callable[[str], bool]") -> Docs:
-    """Docs that the host made; it sends them in full so that a line can show the parameters."""
+    """Docs that the host made. It sends them in full, so that a line can show the parameters."""
     raw = payload
     not_started: list[str] = []
     if isinstance(payload, dict):

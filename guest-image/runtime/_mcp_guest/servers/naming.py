@@ -1,12 +1,17 @@
-"""Names: what Python can spell, what a person may see, and what was probably meant."""
+"""Names: as Python identifiers, as text in messages, and what was probably meant."""
 
-from _mcp_guest.lazy import load
+from _mcp_guest.lazy import lazy
 
 __all__ = ["aliases", "closest", "hint", "listed", "parameter_names", "plain_alias", "shown"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    import difflib
+    import unicodedata
+else:
+    difflib = lazy("difflib")
+    unicodedata = lazy("unicodedata")
 
 KEPT = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 LETTERS = KEPT | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -20,38 +25,41 @@ LISTED = 20
 
 
 def plain_alias(name: str, empty: str) -> str:
-    """Of a server or tool, as the host makes them: lower case, each run of other characters one `_`."""
+    """The alias of a server or tool, as the host makes it: lower case, other characters become
+    `_`."""
     return _spell(name.lower(), KEPT) or empty
 
 
 def aliases(names: "Iterable[str]", empty: str) -> "dict[str, str]":
-    """One for each name; of those that would share one, the name that is its own alias keeps it."""
+    """A distinct alias for each name. Where names would share one, the name that equals it keeps
+    it."""
     return _distinct(names, lambda name: plain_alias(name, empty))
 
 
 def parameter_names(names: "Iterable[str]") -> "dict[str, str]":
-    """Python names for the properties of a schema: `from` is `from_`, `$top` is `_top`, `userId` stays."""
+    """Python names for the properties of a schema: `from` becomes `from_`, `$top` becomes `_top`,
+    `userId` stays."""
     return _distinct(names, _parameter_name)
 
 
 def _parameter_name(name: str) -> str:
-    # Python normalises names in source, so one that is not normal could not be written.
-    normal = name.isascii() or load("unicodedata").normalize("NFKC", name) == name
-    if normal and name.isidentifier() and name not in KEYWORDS:
+    # Python normalises identifiers, so a name in another form could not be written in source.
+    is_normal = name.isascii() or unicodedata.normalize("NFKC", name) == name
+    if is_normal and name.isidentifier() and name not in KEYWORDS:
         return name
     return _spell(name, LETTERS) or "argument"
 
 
 def _spell(name: str, kept: frozenset[str]) -> str:
     out: list[str] = []
-    run = False
+    replaced = False
     for character in name:
         if character in kept:
             out.append(character)
-            run = False
-        elif not run:
+            replaced = False
+        elif not replaced:
             out.append("_")
-            run = True
+            replaced = True
     text = "".join(out)
     if text[:1].isdigit():
         text = "_" + text
@@ -59,7 +67,7 @@ def _spell(name: str, kept: frozenset[str]) -> str:
 
 
 def _distinct(names: "Iterable[str]", spell: "Callable[[str], str]") -> "dict[str, str]":
-    """Neither the order of the names nor that of a file matters."""
+    """The result does not depend on the order of the names."""
     result: dict[str, str] = {}
     taken: set[str] = set()
     following: dict[str, int] = {}
@@ -79,7 +87,7 @@ def _distinct(names: "Iterable[str]", spell: "Callable[[str], str]") -> "dict[st
 
 
 def shown(name: object) -> str:
-    """A name as part of a sentence, whatever is in it."""
+    """A name as part of a message, quoted and shortened where necessary."""
     text = str(name)
     if len(text) > SHOWN_CHARACTERS:
         text = text[:SHOWN_CHARACTERS] + "..."
@@ -87,20 +95,20 @@ def shown(name: object) -> str:
 
 
 def listed(names: "Iterable[str]") -> str:
-    """The first of them, and how many more there are."""
+    """The first names, and how many more there are."""
     all_names = list(names)
     more = len(all_names) - LISTED
     return ", ".join(map(shown, all_names[:LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
 def closest(name: str, names: "Iterable[str]") -> str | None:
-    """The one that was probably meant."""
+    """The name that was probably meant."""
     if len(name) > 4 * SHOWN_CHARACTERS:
         return None
     folded: dict[str, str] = {}
     for other in names:
         folded.setdefault(other.lower().replace("-", "_"), other)
-    found = load("difflib").get_close_matches(name.lower().replace("-", "_"), folded, 1, 0.6)
+    found = difflib.get_close_matches(name.lower().replace("-", "_"), folded, 1, 0.6)
     return folded[found[0]] if found else None
 
 

@@ -1,4 +1,4 @@
-"""What a tool gave back, as ordinary Python values that still know the whole MCP result."""
+"""Results of tools as ordinary Python values that still have the whole MCP result as `.raw`."""
 
 from binascii import a2b_base64
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class DictResult(dict):  # type: ignore[type-arg]
+class DictResult(dict[str, "Any"]):
     """A dict; `.raw` is the whole MCP result. Copies and pickles are plain."""
 
     __slots__ = ("raw",)
@@ -23,7 +23,7 @@ class DictResult(dict):  # type: ignore[type-arg]
         return dict, (dict(self),)
 
 
-class ListResult(list):  # type: ignore[type-arg]
+class ListResult(list["Any"]):
     """A list; `.raw` is the whole MCP result. Copies and pickles are plain."""
 
     __slots__ = ("raw",)
@@ -44,7 +44,8 @@ class TextResult(str):
 
 
 class Blob(bytes):
-    """Bytes of an image, a sound or a file: `.mime`, `.uri` where it has one, `.data` as plain bytes, `.raw`."""
+    """The bytes of an image, a sound or a file: `.mime`, `.uri` or None, `.data` as plain bytes,
+    `.raw`."""
 
     mime: str
     uri: str | None
@@ -64,7 +65,7 @@ class Blob(bytes):
 
 
 class ResourceLink:
-    """A resource that a tool points at. `await mcp_x.read_resource(link.uri)` gets it."""
+    """A resource that a tool points at: `await mcp_x.read_resource(link.uri)` reads it."""
 
     def __init__(self, raw: "dict[str, Any]") -> None:
         self.raw = raw
@@ -79,19 +80,19 @@ class ResourceLink:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ResourceLink) and self.raw == other.raw
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 def unwrap(payload: "Any", server: str, tool: str, *, wrapped: bool) -> "Any":
-    """The structured content if there is one, else the blocks: one, or a list of several. Raises what the tool said.
+    """The structured content if there is any, else the block or list of blocks. Raises the error
+    that a tool reports.
 
-    `wrapped`: the tool's schema says that its result is in a field `result` because it is no object.
+    `wrapped` means that the tool's schema puts a result that is not an object into a field
+    `result`.
     """
     if not isinstance(payload, dict):
         return payload
     blocks = payload.get("content")
     if isinstance(blocks, (str, dict)):
-        # As sloppy servers write a single block.
+        # Some servers send a single block instead of a list.
         blocks = [{"type": "text", "text": blocks} if isinstance(blocks, str) else blocks]
     blocks = blocks if isinstance(blocks, list) else []
     structured = payload.get("structuredContent")
@@ -106,7 +107,7 @@ def unwrap(payload: "Any", server: str, tool: str, *, wrapped: bool) -> "Any":
 
 
 def contents(payload: "Any") -> "Any":
-    """What a read resource holds: one value, or a list of several."""
+    """The content of a resource: one value, or a list of several."""
     items = payload.get("contents") if isinstance(payload, dict) else None
     if not isinstance(items, list):
         return payload
@@ -178,7 +179,7 @@ def _decoded(data: str, block: "dict[str, Any]") -> "Any":
     try:
         content = a2b_base64(data)
     except ValueError:
-        return block  # what is no base64 is left to the reader
+        return block  # It is not base64: user code gets it unchanged.
     mime, uri = block.get("mimeType"), block.get("uri")
     return _blob(
         content,
@@ -195,7 +196,8 @@ def _blob(content: bytes, mime: str, uri: str | None, raw: object) -> Blob:
 
 
 def _parsed(text: str) -> object:
-    """JSON as its value, anything else as text; also a number that would come out different: a hash like `12e4567`."""
+    """The value of JSON text, or the text: also for a number that would change, such as a hash like
+    `12e4567`."""
     stripped = text.strip(" \t\r\n")
     first = stripped[:1]
     if first in '{["' or stripped in ("true", "false", "null"):

@@ -1,10 +1,10 @@
 """What a JSON Schema says about arguments, as far as Python can use it; anything exotic is `Any`.
 
-Schemas are data of servers, so nothing in them is trusted: references stay within the document, every walk has a depth,
-and whatever is not of the expected form says nothing.
+Schemas come from servers and are not trusted: references stay within the document, every walk has a
+limited depth, and whatever does not have the expected form is ignored.
 """
 
-from _mcp_guest.lazy import load
+from _mcp_guest.lazy import lazy
 
 __all__ = [
     "LITERAL_CHARACTERS",
@@ -21,9 +21,14 @@ __all__ = [
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    import typing
     from typing import Any
+    from urllib import parse as urllib_parse
 
     Schema = dict[str, Any]
+else:
+    typing = lazy("typing")
+    urllib_parse = lazy("urllib.parse")
 
 REFERENCES = 20
 STEPS = 20_000
@@ -35,7 +40,8 @@ ORDER = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 
 class Document:
-    """A whole schema, and how many more steps a walk through it may take: references can multiply without end."""
+    """A whole schema, and how many steps a walk may still take: references can multiply without
+    end."""
 
     __slots__ = ("left", "root")
 
@@ -43,12 +49,13 @@ class Document:
         self.root, self.left = root, STEPS
 
     def rewind(self) -> None:
-        """A new walk begins."""
+        """Begins a new walk."""
         self.left = STEPS
 
 
 def resolve(document: Document, schema: object) -> "Schema":
-    """The schema with its references within the document followed; empty where that leads nowhere."""
+    """The schema with its references replaced by what they point at; empty where they lead
+    nowhere."""
     for _ in range(REFERENCES):
         document.left -= 1
         if not isinstance(schema, dict) or document.left < 0:
@@ -65,14 +72,14 @@ def resolve(document: Document, schema: object) -> "Schema":
 
 
 def _target(root: object, reference: str) -> object:
-    """What a reference points at; those to other documents point at nothing, and nothing is ever fetched."""
+    """What a reference points at; None for other documents, which are never fetched."""
     if not reference.startswith("#"):
         return None
     path = reference[1:]
     if path and not path.startswith("/"):
         return _anchored(root, path)
     if "%" in path:
-        path = load("urllib.parse").unquote(path)
+        path = urllib_parse.unquote(path)
     here = root
     for step in path.split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
@@ -104,7 +111,8 @@ def _list(schema: "Schema", *keys: str) -> "list[object]":
 
 
 def properties(document: Document) -> "tuple[dict[str, object], list[str], bool]":
-    """The arguments of a tool: schemas by name, the required names, and whether others may be given as well."""
+    """The arguments of a tool: schemas by name, the required names, and whether others are
+    allowed."""
     found: dict[str, object] = {}
     required: list[str] = []
     told, others = _collect(document, document.root, DEPTH, found, required)
@@ -114,7 +122,8 @@ def properties(document: Document) -> "tuple[dict[str, object], list[str], bool]
 
 
 def collect(document: Document, schema: object) -> "tuple[dict[str, object], list[str], bool]":
-    """Likewise of an object anywhere in the document; whether it says that others may be given."""
+    """The same for an object anywhere in the document, and whether it says that others are
+    allowed."""
     found: dict[str, object] = {}
     required: list[str] = []
     _, others = _collect(document, schema, DEPTH, found, required)
@@ -124,7 +133,8 @@ def collect(document: Document, schema: object) -> "tuple[dict[str, object], lis
 def _collect(
     document: Document, schema: object, depth: int, found: "dict[str, object]", required: list[str]
 ) -> tuple[bool, bool]:
-    """Adds what this schema says; returns whether it tells its properties at all, and whether it allows others."""
+    """Adds what this schema says; returns whether it tells its properties at all, and whether it
+    allows others."""
     schema = resolve(document, schema)
     own = schema.get("properties")
     told = isinstance(own, dict)
@@ -146,7 +156,7 @@ def _collect(
         dependent = schema.get("dependentSchemas")
         variants += list(dependent.values())[:VARIANTS] if isinstance(dependent, dict) else []
         for variant in variants:
-            # What one of several forms requires is for the server to check; it may be given.
+            # What one of several variants requires is optional here; the server checks it.
             named: list[str] = []
             part_told, part_others = _collect(document, variant, depth - 1, found, named)
             for name in named:
@@ -156,7 +166,7 @@ def _collect(
 
 
 def types(document: Document, schema: object, depth: int = DEPTH) -> "frozenset[str] | None":
-    """The JSON types that are allowed; `None` when that cannot be told."""
+    """The JSON types that are allowed; None where the schema does not say."""
     schema = resolve(document, schema)
     allowed: frozenset[str] | None = None
     kind = schema.get("type")
@@ -234,10 +244,10 @@ def values(document: Document, schema: object, depth: int = DEPTH) -> "list[Any]
 
 
 def annotation(document: Document, schema: object, depth: int = DEPTH) -> "Any":
-    """The type for signatures."""
+    """The type annotation for signatures."""
     parts = _parts(document, schema, depth)
     if not parts:
-        return load("typing").Any
+        return typing.Any
     union = parts[0]
     for part in parts[1:]:
         union = union | part
@@ -245,8 +255,7 @@ def annotation(document: Document, schema: object, depth: int = DEPTH) -> "Any":
 
 
 def _parts(document: Document, schema: object, depth: int) -> "list[Any]":
-    """Members of the union, none for `Any`; None comes last."""
-    typing = load("typing")
+    """Members of the union, with None as the last one; empty for `Any`."""
     listed = values(document, schema)
     if listed is not None and len(listed) <= LITERALS and all(_is_literal(value) for value in listed):
         plain = _unique(value for value in listed if value is not None)

@@ -1,6 +1,6 @@
-"""The form of a value as one line of text, like `list[{"path": str, "mode"?: "r" | "w"}]`, for docs.
+"""The shape of a value in one line, like `list[{"path": str, "mode"?: "r" | "w"}]`, for docs.
 
-Schemas are data of servers: a shape has a depth and a length, and what is deeper or longer is left out.
+Schemas come from servers: depth and length of a shape are limited, and the rest is left out.
 """
 
 from _mcp_guest.servers import schema as schemas
@@ -21,7 +21,7 @@ TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"
 
 
 def shape(document: schemas.Document, schema: object) -> str:
-    """As deep as fits into a line; `{...}` and `list` say that there is more."""
+    """As deep as fits into a line; `{...}` and `list` mean that there is more."""
     for depth in range(DEPTH, 0, -1):
         document.rewind()
         text = _shape(document, schema, depth)
@@ -45,7 +45,7 @@ def _shape(document: schemas.Document, schema: object, depth: int) -> str:
             return _joined((_shape(document, variant, depth - 1) for variant in variants[: VARIANTS + 1]), VARIANTS)
     allowed = schemas.types(document, schema)
     if allowed is None:
-        # Untyped, but with properties or items, is what it looks like.
+        # An untyped schema with properties or items is an object or an array.
         allowed = frozenset(name for name, key in (("object", "properties"), ("array", "items")) if key in schema)
     parts = []
     for name in schemas.ORDER:
@@ -83,7 +83,7 @@ def _object(document: schemas.Document, schema: "schemas.Schema", depth: int) ->
         return "{...}"
     parts = []
     for name, value in list(found.items())[:KEYS]:
-        # Quotes within a name are rare, and escaped as in Python.
+        # Quotes in a name are escaped as in Python.
         key = '"' + shown(name).replace("\\", "\\\\").replace('"', '\\"') + '"'
         parts.append(f"{key}{'' if name in required else '?'}: {_shape(document, value, depth - 1)}")
     if len(found) > KEYS or others:

@@ -1,13 +1,14 @@
-"""The folder `out` in the working directory: what lies there is listed after each run and can be read by the host.
+"""The folder `out` in the working directory: its files are listed after each run, and the host can
+read them.
 
-Only regular files below the folder count; nothing here follows a link.
+Only regular files below the folder count, and links are never followed.
 """
 
 import _io
 import _stat
 import posix
 
-__all__ = ["LIMIT", "Folder", "folder", "save"]
+__all__ = ["PIECE_BYTES", "OutputFolder"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 HOME = "/workspace"
 NAME = "out"
-# The host asks for pieces; one has at most this much.
-LIMIT = 8 << 20
+# The host reads files in pieces of at most this size.
+PIECE_BYTES = 8 << 20
 MOST_FILES = 100
 MOST_ENTRIES = 2000
 DEPTH = 5
@@ -24,8 +25,8 @@ PATH_BYTES = 1024
 SAFE = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
 
 
-class Folder:
-    """The folder, and what it had when it was last looked at."""
+class OutputFolder:
+    """The folder, and what was in it when it was last listed."""
 
     def __init__(self) -> None:
         home = posix.getcwd()
@@ -37,15 +38,16 @@ class Folder:
             except OSError:
                 pass
 
-    def look(self) -> "dict[str, object]":
-        """For `execution_done`: its files, new and changed ones first, and how many of these are left out."""
+    def list_files(self) -> "dict[str, object]":
+        """The `files` of `execution_done`: new and changed ones first; and how many of these are
+        left out."""
         found: dict[str, tuple[int, int, int]] = {}
         try:
             for path, status in self._walk():
                 found[path] = (status.st_size, status.st_mtime_ns, status.st_ino)
         except OSError:
-            pass  # it changed meanwhile: what was seen is told
-        new = [path for path, told in found.items() if self.seen.get(path) != told]
+            pass  # The folder changed in the meantime: the files found so far are listed.
+        new = [path for path, identity in found.items() if self.seen.get(path) != identity]
         is_new = set(new)
         old = [path for path in found if path not in is_new]
         self.seen = found
@@ -70,7 +72,7 @@ class Folder:
             try:
                 scan = posix.scandir(f"{self.path}/{below}")
             except OSError:
-                continue  # removed meanwhile
+                continue  # It was removed in the meantime.
             with scan:
                 for entry in scan:
                     entries += 1
@@ -85,10 +87,11 @@ class Folder:
                         try:
                             yield path, entry.stat(follow_symlinks=False)
                         except OSError:
-                            pass  # just removed
+                            pass  # It was removed in the meantime.
 
     def read(self, path: str, offset: int, size: int) -> tuple[bytes, int]:
-        """A piece of a file, and the size of all. Raises `OSError` or `ValueError` for anything but a regular file."""
+        """A piece of a file, and the size of the file; raises `OSError` or `ValueError` unless it
+        is a regular file."""
         parts = path.split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts) or offset < 0:
             raise ValueError(path)
@@ -102,23 +105,32 @@ class Folder:
             status = posix.fstat(descriptor)
             if not _stat.S_ISREG(status.st_mode):
                 raise ValueError(path)
-            return posix.pread(descriptor, max(0, min(size, LIMIT)), offset), status.st_size
+            return posix.pread(descriptor, max(0, min(size, PIECE_BYTES)), offset), status.st_size
         finally:
             posix.close(descriptor)
 
     def answer(self, frame: "dict[str, object]") -> "dict[str, object]":
         """The `file` frame for a `read_file` frame."""
-        told: dict[str, object] = {"type": "file", "call": frame.get("call")}
+        answer: dict[str, object] = {"type": "file", "call": frame.get("call")}
         path, offset, size = frame.get("path"), frame.get("offset"), frame.get("bytes")
         if not (isinstance(path, str) and isinstance(offset, int) and isinstance(size, int)):
-            return {**told, "error": "a path, an offset and a number of bytes are needed"}
+            return {**answer, "error": "a path, an offset and a number of bytes are needed"}
         try:
             data, whole = self.read(path, offset, size)
         except Exception:
-            return {**told, "error": "no such file"}
+            return {**answer, "error": "no such file"}
         from binascii import b2a_base64
 
-        return {**told, "size": whole, "base64": b2a_base64(data, newline=False).decode()}
+        return {**answer, "size": whole, "base64": b2a_base64(data, newline=False).decode()}
+
+    def save(self, name: str, data: bytes) -> None:
+        """Writes a file of the runtime's own."""
+        try:
+            posix.mkdir(self.path)
+        except FileExistsError:
+            pass
+        with _io.open(f"{self.path}/{name}", "wb") as file:
+            file.write(data)
 
 
 def _is_text(path: str) -> bool:
@@ -128,14 +140,3 @@ def _is_text(path: str) -> bool:
         return False
 
 
-folder = Folder()
-
-
-def save(name: str, data: bytes) -> None:
-    """Writes a file of the runtime's own."""
-    try:
-        posix.mkdir(folder.path)
-    except FileExistsError:
-        pass
-    with _io.open(f"{folder.path}/{name}", "wb") as file:
-        file.write(data)

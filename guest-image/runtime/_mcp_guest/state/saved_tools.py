@@ -1,35 +1,40 @@
-"""Saved tools: there by name from the start of the session, compiled when code first mentions them.
+"""Saved tools: bound by name at the start of the session, compiled when code first mentions them.
 
-Each lives in a namespace of its own, together with what it needs: imports and constants are saved with it, other tools
-and servers are put there. What the owner of `user_tools.py` wrote besides is one more such namespace.
+Each has a namespace of its own with what it needs: imports and constants are saved with it, other
+tools and servers are bound there. The rest of `user_tools.py`, which its owner writes by hand, is
+one more such namespace.
 """
 
 import _ast
 import builtins
 import sys
 
-from _mcp_guest.worker import environment
 from _mcp_guest.api.errors import MCPError
-from _mcp_guest.lazy import load
+from _mcp_guest.worker import environment
 from _mcp_guest.worker.source import ONLY_AST, names_in, remember
 
-__all__ = ["Stub", "bind", "entries", "forget", "learn", "put", "receive", "resolve", "stub_of"]
+__all__ = ["MODULE", "OWN_FILE", "Stub", "ToolLibrary"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import CodeType
+    from types import CodeType, ModuleType
     from typing import Any
 
+    from _mcp_guest.session import Session
+else:
+    ModuleType = type(sys)
+
 MODULE = "user_tools"
-OWN = "<user_tools.py>"
+OWN_FILE = "<user_tools.py>"
 
 
 class Stub:
-    """Stands for a tool until it is needed, and for one that is broken: any use of it loads it, or says why not."""
+    """Stands for a tool until it is loaded, and for one that cannot be: any use loads it, or raises
+    the reason."""
 
     __slots__ = ("_tool",)
 
-    def __init__(self, tool: "_Tool") -> None:
+    def __init__(self, tool: "Tool") -> None:
         self._tool = tool
 
     def __getattr__(self, name: str) -> "Any":
@@ -44,194 +49,200 @@ class Stub:
         return repr(self._tool.value())
 
 
-class _Tool:
-    """One name. Those of the owner's text share their source and come to life together."""
+class Tool:
+    """One name. Those of the owner's text share its source and namespace."""
 
-    def __init__(self, name: str, source: str, filename: str) -> None:
-        self.name, self.source, self.filename = name, source, filename
-        self.space: dict[str, Any] | None = None
+    def __init__(self, library: "ToolLibrary", name: str, source: str, filename: str) -> None:
+        self.library, self.name, self.source, self.filename = library, name, source, filename
+        self.namespace: dict[str, Any] | None = None
         self.loading = False
-        self.broken = ""
+        # Why it cannot be loaded.
+        self.failure = ""
 
     def value(self) -> "Any":
-        """The function itself; raises where it cannot be had."""
-        if self.space is None:
-            _load_one(self)
-        if self.space is None or self.name not in self.space:
-            raise MCPError(self.broken or f"saved tool {self.name!r} defines no {self.name!r}")
-        return self.space[self.name]
+        """The function or class; raises `MCPError` where it cannot be loaded."""
+        if self.namespace is None:
+            self.library.load(self)
+        if self.namespace is None or self.name not in self.namespace:
+            raise MCPError(self.failure or f"saved tool {self.name!r} defines no {self.name!r}")
+        return self.namespace[self.name]
+
+    def mentions_servers(self) -> bool:
+        """Whether servers must be bound before it runs."""
+        return "mcp_" in self.source
 
 
-class _Library:
-    """All tools of this session."""
+class ToolLibrary:
+    """All tools of one session."""
 
-    def __init__(self) -> None:
-        self.tools: dict[str, _Tool] = {}
-        self.own: _Tool | None = None
-        self.own_at_once = False
-        self.fresh = False
-        # Names that a tool needs from one that is still being loaded.
-        self.owed: list[tuple[dict[str, Any], str]] = []
+    def __init__(self, session: "Session") -> None:
+        self.session = session
+        self.tools: dict[str, Tool] = {}
+        # What the owner of `user_tools.py` wrote there.
+        self.own: Tool | None = None
+        # Whether the names have not been bound yet.
+        self.is_new = False
+        # Namespaces, and the names that they still lack: of tools that are being loaded.
+        self.unbound: list[tuple[dict[str, Any], str]] = []
 
+    def receive(self, saved: object, own: object) -> None:
+        """Takes what the host has, in the reading thread, before any code has run."""
+        fresh = ToolLibrary(self.session)
+        for entry in saved if isinstance(saved, list) else ():
+            name, source = entry
+            fresh.tools[name] = Tool(self, name, source, f"<tool {name}>")
+        if isinstance(own, str) and own.strip():
+            fresh.own = Tool(self, "", own, OWN_FILE)
+        fresh.is_new = True
+        self.__dict__.update(fresh.__dict__)
+        everything = (*fresh.tools.values(), *((fresh.own,) if fresh.own else ()))
+        self.session.has_saved_tools = True
+        self.session.tools_mention_servers = any(tool.mentions_servers() for tool in everything)
 
-_library = _Library()
+    def bind(self, namespace: "dict[str, Any]") -> None:
+        """Binds all names in the namespace of user code, once."""
+        if not self.is_new:
+            return
+        self._read_own()
+        for name, tool in self.tools.items():
+            if name not in namespace and not hasattr(builtins, name):
+                namespace[name] = Stub(tool)
+        self.module()
+        self.is_new = False
 
+    def _read_own(self) -> None:
+        """Finds the names that the owner's text defines. Text that does more than define names runs
+        now."""
+        own = self.own
+        if own is None or not self.is_new:
+            return
+        try:
+            names, only_defines = _names_of(own.source)
+        except (SyntaxError, ValueError) as error:
+            own.failure = f"{_reason(error)}"
+            print(f"user_tools.py is not read, but for the saved tools in it: {own.failure}", file=sys.stderr)
+            return
+        if not only_defines:
+            if own.namespace is None:
+                self.load(own)
+            if own.failure:
+                print(own.failure, file=sys.stderr)
+            provided = {*environment.provided_names(), "__name__", "__builtins__"}
+            names = [name for name in own.namespace or () if not name.startswith("_") and name not in provided]
+        for name in names:
+            if name not in self.tools:
+                tool = Tool(self, name, own.source, OWN_FILE)
+                tool.namespace = own.namespace
+                self.tools[name] = tool
 
-def receive(saved: object, own: object) -> None:
-    """In the thread that reads, before any code has run: what the host has."""
-    library = _Library()
-    for entry in saved if isinstance(saved, list) else ():
-        name, source = entry
-        library.tools[name] = _Tool(name, source, f"<tool {name}>")
-    if isinstance(own, str) and own.strip():
-        library.own = _Tool("", own, OWN)
-    library.fresh = True
-    _library.__dict__.update(library.__dict__)
-    environment.kept.tools = True
-    environment.kept.speaking = any(map(_speaks, (*library.tools.values(), library.own)))
+    def resolve(self, code: "CodeType", namespace: "dict[str, Any]") -> None:
+        """Replaces the stubs that the code mentions with the tools."""
+        for name in names_in(code):
+            stub = namespace.get(name)
+            if type(stub) is Stub:
+                try:
+                    namespace[name] = stub._tool.value()
+                except MCPError:
+                    pass  # Using the stub raises it again.
 
+    def put(self, name: str, source: str) -> None:
+        """Adds a tool that was saved; tools that are loaded later use this version."""
+        tool = self.tools[name] = Tool(self, name, source, f"<tool {name}>")
+        self.session.has_saved_tools = True
+        self.session.tools_mention_servers = self.session.tools_mention_servers or tool.mentions_servers()
+        vars(self.module()).pop(name, None)
 
-def learn() -> None:
-    """Before the first cell: the names of the owner's text. One that does more than to define things runs now."""
-    own = _library.own
-    if own is None or not _library.fresh:
-        return
-    try:
-        names, simple = _names_of(own.source)
-    except (SyntaxError, ValueError) as error:
-        own.broken = f"{_why(error)}"
-        print(f"user_tools.py is not read, but for the saved tools in it: {own.broken}", file=sys.stderr)
-        return
-    if not simple:
-        if own.space is None:
-            _load_one(own)
-        if own.broken:
-            print(own.broken, file=sys.stderr)
-        names = [name for name in own.space or () if not name.startswith("_") and name not in _starting_names()]
-    for name in names:
-        if name not in _library.tools:
-            tool = _Tool(name, own.source, OWN)
-            tool.space = own.space
-            _library.tools[name] = tool
+    def forget(self, name: str) -> None:
+        """Removes a tool that was deleted."""
+        self.tools.pop(name, None)
+        vars(self.module()).pop(name, None)
 
+    def load(self, tool: Tool) -> None:
+        """Runs the source of a tool, after those of the tools that it needs."""
+        own = self.own
+        if tool.filename == OWN_FILE and own is not None and tool is not own:
+            if own.namespace is None:
+                self.load(own)
+            tool.namespace, tool.failure = own.namespace, own.failure
+            return
+        if tool.loading:
+            return
+        tool.loading = True
+        namespace = _new_namespace()
+        if self.session.projects.is_mentioned(tool.source):
+            self.session.projects.catch_up()
+        try:
+            remember(tool.filename, tool.source)
+            code = compile(tool.source, tool.filename, "exec", dont_inherit=True)
+            self._bind_needed(namespace, code, tool)
+            exec(code, namespace)
+        except BaseException as error:
+            what = f"saved tool {tool.name!r}" if tool.name else "user_tools.py"
+            advice = f"; save it anew, or delete_tool({tool.name!r})" if tool.name else ""
+            tool.failure = f"{what} cannot be loaded: {_reason(error)}{advice}"
+            if not tool.name:
+                tool.namespace = namespace  # It has what was defined before the failure.
+            if not isinstance(error, (Exception, SystemExit)):
+                raise  # The run was interrupted.
+            return
+        finally:
+            tool.loading = False
+        tool.namespace = namespace
+        self.session.tool_namespaces.append(namespace)
+        if tool.name in namespace:
+            setattr(self.module(), tool.name, namespace[tool.name])
+        for other, name in self.unbound:
+            if name in namespace and (name == tool.name or tool.filename == OWN_FILE):
+                other[name] = namespace[name]
 
-def bind(namespace: "dict[str, Any]") -> None:
-    """Gives the names to user code, once."""
-    if not _library.fresh:
-        return
-    learn()
-    for name, tool in _library.tools.items():
-        if name not in namespace and not hasattr(builtins, name):
-            namespace[name] = Stub(tool)
-    _module()
-    _library.fresh = False
+    def _bind_needed(self, namespace: "dict[str, Any]", code: "CodeType", tool: Tool) -> None:
+        """Binds the other tools that the code of a tool mentions."""
+        for name in names_in(code):
+            other = self.tools.get(name)
+            if other is None or other is tool or (tool.filename == OWN_FILE and other.filename == OWN_FILE):
+                continue
+            if other.namespace is None and not other.loading:
+                self.load(other)
+            if other.namespace is not None and name in other.namespace:
+                namespace[name] = other.namespace[name]
+            else:
+                namespace[name] = Stub(other)
+                self.unbound.append((namespace, name))
 
-
-def resolve(code: "CodeType", namespace: "dict[str, Any]") -> None:
-    """Puts real functions in the place of stubs that the code mentions."""
-    for name in names_in(code):
-        stub = namespace.get(name)
-        if type(stub) is Stub:
-            try:
-                namespace[name] = stub._tool.value()
-            except MCPError:
-                pass  # said when it is used
-
-
-def entries() -> "dict[str, _Tool]":
-    return _library.tools
-
-
-def stub_of(name: str) -> "Stub | None":
-    tool = _library.tools.get(name)
-    return None if tool is None else Stub(tool)
-
-
-def put(name: str, source: str) -> None:
-    """It was saved: other tools find it as it is now."""
-    tool = _library.tools[name] = _Tool(name, source, f"<tool {name}>")
-    environment.kept.tools = True
-    environment.kept.speaking = environment.kept.speaking or _speaks(tool)
-    vars(_module()).pop(name, None)
-
-
-def forget(name: str) -> None:
-    """It was deleted."""
-    _library.tools.pop(name, None)
-    vars(_module()).pop(name, None)
-
-
-def _speaks(tool: "_Tool | None") -> bool:
-    """Of servers, which are to be there before it runs."""
-    return tool is not None and "mcp_" in tool.source
-
-
-def _load_one(tool: _Tool) -> None:
-    """Brings a tool to life, and first those that it needs."""
-    if tool.filename == OWN and _library.own is not None and tool is not _library.own:
-        if _library.own.space is None:
-            _load_one(_library.own)
-        tool.space, tool.broken = _library.own.space, _library.own.broken
-        return
-    if tool.loading:
-        return
-    tool.loading = True
-    space = _new_space()
-    if "projects" in tool.source:
-        load("_mcp_guest.state.projects").settle()
-    try:
-        remember(tool.filename, tool.source)
-        code = compile(tool.source, tool.filename, "exec", dont_inherit=True)
-        _give(space, code, tool)
-        exec(code, space)
-    except BaseException as error:
-        spoken = f"saved tool {tool.name!r}" if tool.name else "user_tools.py"
-        mend = f"; save it anew, or delete_tool({tool.name!r})" if tool.name else ""
-        tool.broken = f"{spoken} cannot be loaded: {_why(error)}{mend}"
-        if not tool.name:
-            tool.space = space  # what it defined before it failed
-        if not isinstance(error, (Exception, SystemExit)):
-            raise  # the run was interrupted meanwhile
-        return
-    finally:
-        tool.loading = False
-    tool.space = space
-    environment.spaces.append(space)
-    if tool.name in space:
-        setattr(_module(), tool.name, space[tool.name])
-    for other, name in [owed for owed in _library.owed if owed[1] in space]:
-        if name == tool.name or tool.filename == OWN:
-            other[name] = space[name]
-
-
-def _give(space: "dict[str, Any]", code: "CodeType", tool: _Tool) -> None:
-    """The other tools that the code mentions."""
-    for name in names_in(code):
-        other = _library.tools.get(name)
-        if other is None or other is tool or (tool.filename == OWN and other.filename == OWN):
-            continue
-        if other.space is None and not other.loading:
-            _load_one(other)
-        if other.space is not None and name in other.space:
-            space[name] = other.space[name]
-        else:
-            space[name] = Stub(other)
-            _library.owed.append((space, name))
+    def module(self) -> "ToolModule":
+        """The module `user_tools`, for imports and pickle."""
+        module = sys.modules.get(MODULE)
+        if not isinstance(module, ToolModule):
+            module = sys.modules[MODULE] = ToolModule(self)
+        return module
 
 
-def _new_space() -> "dict[str, Any]":
+class ToolModule(ModuleType):
+    """`user_tools`: finds tools by name, and loads them."""
+
+    def __init__(self, library: ToolLibrary) -> None:
+        super().__init__(MODULE, "The saved tools.")
+        self.__mcp_library__ = library
+
+    def __getattr__(self, name: str) -> "Any":
+        tool = self.__mcp_library__.tools.get(name)
+        if tool is None:
+            raise AttributeError(f"no saved tool {name!r}", name=name, obj=self)
+        return tool.value()
+
+    def __dir__(self) -> "list[str]":
+        return sorted(self.__mcp_library__.tools)
+
+
+def _new_namespace() -> "dict[str, Any]":
     main = sys.modules["__main__"].__dict__
     servers = {name: value for name, value in main.items() if name.startswith("mcp_")}
-    return {**servers, **environment.offered(), "__name__": MODULE, "__builtins__": builtins}
-
-
-def _starting_names() -> "set[str]":
-    return {*environment.offered(), "__name__", "__builtins__"}
+    return {**servers, **environment.provided_names(), "__name__": MODULE, "__builtins__": builtins}
 
 
 def _names_of(source: str) -> "tuple[list[str], bool]":
-    """Public names that a text defines at its top level, and whether that is all it does."""
-    tree = compile(source, OWN, "exec", ONLY_AST, dont_inherit=True)
+    """The public names that a text defines at top level, and whether it does nothing else."""
+    tree = compile(source, OWN_FILE, "exec", ONLY_AST, dont_inherit=True)
     assert isinstance(tree, _ast.Module)
     names: list[str] = []
     for node in tree.body:
@@ -255,38 +266,16 @@ def _names_of(source: str) -> "tuple[list[str], bool]":
     return list(dict.fromkeys(name for name in names if not name.startswith("_"))), True
 
 
-def _why(error: BaseException) -> str:
-    """In one line, with the line of the tool it came from."""
+def _reason(error: BaseException) -> str:
+    """The error in one line, with the line of the tool that caused it."""
     place = ""
     if isinstance(error, SyntaxError) and error.lineno:
         place = f" (line {error.lineno})"
     trace = error.__traceback__
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
-        if filename == OWN or filename.startswith("<tool "):
+        if filename == OWN_FILE or filename.startswith("<tool "):
             place = f" (line {trace.tb_lineno})"
         trace = trace.tb_next
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {message[:500]}{place}"
-
-
-def _module() -> "Any":
-    """`user_tools`, for `import user_tools` and for pickle."""
-    module = sys.modules.get(MODULE)
-    if not isinstance(module, _Module):
-        module = sys.modules[MODULE] = _Module(MODULE, "The saved tools.")
-    return module
-
-
-class _Module(type(sys)):  # type: ignore[misc]
-    """Finds tools by name, those included that nobody has used yet."""
-
-    def __getattr__(self, name: str) -> "Any":
-        tool = _library.tools.get(name)
-        if tool is None:
-            raise AttributeError(f"no saved tool {name!r}", name=name, obj=self)
-        return tool.value()
-
-    def __dir__(self) -> "list[str]":
-        return sorted(_library.tools)
-

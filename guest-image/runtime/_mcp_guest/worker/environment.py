@@ -1,4 +1,5 @@
-"""Makes the process look like an ordinary Python to user code: its streams, `__main__`, builtins, path and warnings."""
+"""Makes the process look like an ordinary Python to user code: its streams, `__main__`, builtins,
+path and warnings."""
 
 import _codecs
 import _io
@@ -7,81 +8,85 @@ import builtins
 import posix
 import sys
 
-from _mcp_guest.worker.channel import aside, identity
-from _mcp_guest.lazy import load
+from _mcp_guest.lazy import lazy
+from _mcp_guest.session import session
+from _mcp_guest.worker.channel import close_all, identity, move_high
 import mcp.runtime
 
-__all__ = ["kept", "offered", "prepare", "renew_streams", "spaces", "table"]
+__all__ = ["StandardStreams", "prepare", "provided_names"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
+
+    from _mcp_guest.display import display
+else:
+    display = lazy("_mcp_guest.display.display")
 
 OUTPUT_ERRORS = "mcp-output"
 FORK_WARNING = "multi-threaded, use of fork"
 INPUT_HINT = "input() has nobody to ask here: put the value into the code"
 
 
-class Servers(dict):  # type: ignore[type-arg]
-    """The loaded servers by their names."""
-
-    def __missing__(self, name: object) -> "Any":
-        return load("_mcp_guest.servers.registry").look_up(str(name))
-
-
-# What user code knows as `mcp_servers`.
-table = Servers()
-
-
-class _Kept:
-    """What came from the host and is not taken up yet, whether code has to be looked through for saved tools, and
-    whether some of these speak of servers."""
-
-    arrived = False
-    tools = False
-    speaking = False
-    # Names of servers that could be loaded, as the last frame had them.
-    known: "list[Any]" = []
-
-
-kept = _Kept()
-# Namespaces of saved tools, which get the servers too.
-spaces: "list[dict[str, Any]]" = []
-
-
-def offered() -> "dict[str, Any]":
-    """What is there in every namespace."""
+def provided_names() -> "dict[str, Any]":
+    """The sandbox's own names, which are there in every namespace."""
     names = {name: getattr(mcp.runtime, name) for name in mcp.runtime.__all__}
-    return {"mcp": mcp, "runtime": mcp.runtime, "mcp_servers": table, **names}
+    return {"mcp": mcp, "runtime": mcp.runtime, "mcp_servers": session.server_table, **names}
 
 
 def prepare() -> "dict[str, Any]":
-    """Returns the namespace that cells run in."""
+    """Sets the process up; returns the namespace that cells run in."""
     _codecs.register_error(OUTPUT_ERRORS, _output_errors)
-    _open_streams()
-    _warnings.filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))  # type: ignore[arg-type]
-    # Of what is dropped within the runtime; a last expression that was not awaited has been told about.
-    _warnings.filters.insert(0, ("ignore", None, RuntimeWarning, "_mcp_guest.worker.execution", 0))
+    filters: list[Any] = _warnings.filters
+    filters.insert(0, ("ignore", _ForkWarning(), DeprecationWarning, None, 0))
+    # About a coroutine that is dropped within the runtime: a last expression without `await` has
+    # its own message.
+    filters.insert(0, ("ignore", None, RuntimeWarning, "_mcp_guest.worker.execution", 0))
     sys.dont_write_bytecode = True
     sys.argv = [""]
     sys.path.insert(0, "")
     builtins.input = _no_input
     _add_site_builtins()
-    sys.meta_path.insert(0, _Adapted())
+    sys.meta_path.insert(0, _ImportPatches())
     main = type(sys)("__main__")
-    vars(main).update(offered(), __builtins__=builtins, LOADED_MCP_SERVERS=())
-    # As notebooks call it.
-    main.display = mcp.runtime.show  # type: ignore[attr-defined]
+    vars(main).update(provided_names(), __builtins__=builtins, LOADED_MCP_SERVERS=())
+    # The name that notebooks use.
+    vars(main)["display"] = mcp.runtime.show
     sys.modules["__main__"] = main
     return main.__dict__
 
 
+class StandardStreams:
+    """The standard streams; opened anew, because those of the start were made for other
+    descriptors."""
+
+    def __init__(self) -> None:
+        source = _io.BufferedReader(_io.FileIO(0, "r", closefd=False))
+        stdin = _io.TextIOWrapper(source, "utf-8", "surrogateescape")
+        for name in ("stdin", "__stdin__"):
+            setattr(sys, name, stdin)
+        self.outputs = _Output("stdout", 1, OUTPUT_ERRORS), _Output("stderr", 2, "backslashreplace")
+        for output in self.outputs:
+            posix.register_at_fork(after_in_child=output.after_fork)
+
+    def renew(self) -> None:
+        """At the start of a run: output goes where it is expected, and no opened file becomes a
+        standard stream."""
+        try:
+            posix.fstat(0)
+        except OSError:
+            posix.open("/dev/null", posix.O_RDONLY)  # It gets the lowest free number.
+        for output in self.outputs:
+            output.renew()
+
+
 class _Output:
-    """`sys.stdout` or `sys.stderr`, which code may close, replace or lead elsewhere: every run begins with its own."""
+    """`sys.stdout` or `sys.stderr`. Code may close, replace or redirect it: every run starts with
+    the original."""
 
     def __init__(self, name: str, descriptor: int, errors: str) -> None:
         self.name, self.descriptor, self.errors = name, descriptor, errors
-        self.spare = aside(posix.dup(descriptor))
+        self.spare = move_high(posix.dup(descriptor))
         self.identity = identity(descriptor)
         self.stream = self._open()
 
@@ -94,19 +99,19 @@ class _Output:
         return stream
 
     def renew(self) -> None:
-        """A run begins."""
+        """Restores the stream and its descriptor at the start of a run."""
         try:
             if identity(self.descriptor) != self.identity:
                 raise OSError
         except OSError:
             self._reconnect()
         if getattr(sys, self.name, None) is not self.stream:
-            # A wrapper that goes with that closes what it was made around.
+            # A wrapper that is dropped here closes the stream that it wraps.
             setattr(sys, self.name, self.stream)
         try:
             usable = not self.stream.closed
         except ValueError:
-            usable = False  # detached
+            usable = False  # The stream was detached from its buffer.
         if not usable:
             self.stream = self._open()
 
@@ -115,40 +120,16 @@ class _Output:
             if identity(self.spare) == self.identity:
                 posix.dup2(self.spare, self.descriptor)
         except OSError:
-            pass  # that is closed as well: there is no way back
+            pass  # User code closed the spare as well: the output is lost.
 
-    def forget(self) -> None:
-        """In a forked child."""
-        try:
-            posix.close(self.spare)
-        except OSError:
-            pass
-
-
-outputs: list[_Output] = []
-
-
-def renew_streams() -> None:
-    """At the beginning of a run: output goes where it is expected, and what is opened next is no standard stream."""
-    try:
-        posix.fstat(0)
-    except OSError:
-        posix.open("/dev/null", posix.O_RDONLY)  # takes the lowest number
-    for output in outputs:
-        output.renew()
-
-
-def _open_streams() -> None:
-    """Anew: those of the start were made for what the descriptors were then."""
-    source = _io.BufferedReader(_io.FileIO(0, "r", closefd=False))
-    sys.stdin = sys.__stdin__ = _io.TextIOWrapper(source, "utf-8", "surrogateescape")  # type: ignore[misc]
-    outputs[:] = _Output("stdout", 1, OUTPUT_ERRORS), _Output("stderr", 2, "backslashreplace")
-    for output in outputs:
-        posix.register_at_fork(after_in_child=output.forget)
+    def after_fork(self) -> None:
+        """Closes the spare in a forked child."""
+        close_all(self.spare)
 
 
 def _output_errors(error: UnicodeError) -> tuple[str | bytes, int]:
-    """File names with stray bytes come out as those bytes, as in ordinary Python; any other surrogate as an escape."""
+    """Writes stray bytes of file names as they are, as ordinary Python does, and other surrogates
+    as escapes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     out = bytearray()
@@ -159,17 +140,17 @@ def _output_errors(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def _fork_by_default(context: "Any") -> None:
-    """No other kind of child knows what cells define."""
+    """Processes fork, because other children do not know what cells define."""
     context._default_context = context.DefaultContext(context._concrete_contexts["fork"])
 
 
 def _show_figures(pyplot: "Any") -> None:
-    """`plt.show()` shows the open figures, as it does where there is a display."""
-    pyplot.show = lambda *_arguments, **_options: load("_mcp_guest.display.display").finish()
+    """`plt.show()` shows the open figures, as where there is a screen."""
+    pyplot.show = lambda *_arguments, **_options: display.show_open_figures()
 
 
-class _Adapted:
-    """Finds modules that need a change here to work as elsewhere, and makes it when they are imported."""
+class _ImportPatches:
+    """Changes modules that would not work as usual here, right after their import."""
 
     CHANGES = {"multiprocessing.context": _fork_by_default, "matplotlib.pyplot": _show_figures}
 
@@ -182,18 +163,19 @@ class _Adapted:
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
             return spec
-        execute = spec.loader.exec_module
+        loader: Any = spec.loader
+        execute = loader.exec_module
 
         def execute_and_change(module: "Any") -> None:
             execute(module)
             change(module)
 
-        spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
+        loader.exec_module = execute_and_change
         return spec
 
 
 class _ForkWarning:
-    """A message pattern for the warning about fork with threads that fits while no thread but the reader runs."""
+    """Matches the warning about fork with threads while the reader is the only other thread."""
 
     def match(self, text: str) -> bool:
         if FORK_WARNING not in text:
@@ -223,7 +205,7 @@ class _Quitter:
 
 
 class _LazyBuiltin:
-    """`help`, `copyright` and the like: made when first used."""
+    """`help`, `copyright` and the like, made on first use."""
 
     def __init__(self, name: str) -> None:
         self._name = name

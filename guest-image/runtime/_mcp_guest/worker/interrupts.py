@@ -1,10 +1,11 @@
-"""SIGINT at the host's wish: raises KeyboardInterrupt in user code of the run that was meant, and nowhere else."""
+"""Interrupts by the host: SIGINT raises KeyboardInterrupt in user code of the run that is meant,
+and nowhere else."""
 
 import _signal
 import _thread
 from time import sleep
 
-from _mcp_guest.worker.source import Place, is_user_code
+from _mcp_guest.worker.source import Location, is_user_code
 
 __all__ = ["Interrupts"]
 
@@ -14,73 +15,82 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-# Before a signal that nobody has seen is sent again.
-INSIST_SECONDS = 0.05
+# A signal that has not been handled after this time is sent again.
+RETRY_SECONDS = 0.05
 
 
 class Interrupts:
-    """Whether a run may be interrupted now, whether the host asked for it, and where it struck."""
+    """Whether a run may be interrupted now, whether the host asked for that, and where the
+    interrupt hit."""
 
-    __slots__ = ("armed", "cancel", "delivered", "lock", "main_thread", "place", "requested", "run")
+    __slots__ = ("armed", "cancel", "delivered", "location", "lock", "main_thread", "requested", "run")
 
     def __init__(self) -> None:
         self.armed = False
         self.requested = False
         self.delivered = False
         self.run: int | None = None
-        self.place: Place | None = None
-        self.cancel: Callable[[], Place] | None = None
+        self.location: Location | None = None
+        # Cancels the task that the event loop waits for.
+        self.cancel: Callable[[], Location] | None = None
         self.lock = _thread.allocate_lock()
         self.main_thread = _thread.get_ident()
 
     def install(self) -> None:
-        """Must come before anything imports `signal`, so that code which restores the default handler restores this.
+        """Must run before anything imports `signal`, so that code which restores the default
+        handler restores this one.
 
-        The two are equal but not the same object, on purpose: `asyncio.run` would replace what it takes for the default
-        by a handler that only cancels its task, and a busy loop in a coroutine would never end.
+        The two are equal but deliberately not the same object: `asyncio.run` replaces what it takes
+        for the default with a handler that only cancels its task, and a busy loop in a coroutine
+        would never end.
         """
-        _signal.default_int_handler = self._strike
-        _signal.signal(_signal.SIGINT, self._strike)
+        _signal.default_int_handler = self._handle
+        _signal.signal(_signal.SIGINT, self._handle)
 
     def accept(self, run: int) -> None:
-        """For each `execute`, as it comes (in the thread that reads) and again as it begins: now it can be interrupted.
+        """Makes a run interruptible: when its `execute` arrives, in the reading thread, and when it
+        begins.
 
-        A run that waits behind another, which a host should not make, has its turn at the second call.
+        The second call is for a run that had to wait for another, which hosts should not cause.
         """
         with self.lock:
             if self.run is None:
-                self.run, self.requested, self.delivered, self.place = run, False, False, None
+                self.run, self.requested, self.delivered, self.location = run, False, False, None
 
     def request(self, run: object) -> None:
-        """Called in the thread that reads, for each `interrupt`; one that comes too late does nothing."""
+        """Called in the reading thread for each `interrupt`; one that comes too late does
+        nothing."""
         with self.lock:
             if run == self.run and self.run is not None:
                 self.requested, self.delivered = True, False
                 _signal.pthread_kill(self.main_thread, _signal.SIGINT)
                 try:
-                    _thread.start_new_thread(self._insist, (run,))
+                    _thread.start_new_thread(self._repeat, (run,))
                 except RuntimeError:
-                    pass  # user code has taken all threads there may be
+                    pass  # User code uses all threads that are allowed.
 
-    def _insist(self, run: object) -> None:
-        """One that comes just before a system call begins is seen when that call ends, which may be never."""
+    def _repeat(self, run: object) -> None:
+        """Repeats the signal: one just before a blocking system call is only handled when that call
+        returns."""
         while True:
-            sleep(INSIST_SECONDS)
+            sleep(RETRY_SECONDS)
             with self.lock:
-                # A handler of the user's own gets one signal, as from a terminal.
-                if run != self.run or self.delivered or _signal.getsignal(_signal.SIGINT) != self._strike:
+                # The user's own handler gets one signal, as from a terminal.
+                if run != self.run or self.delivered or _signal.getsignal(_signal.SIGINT) != self._handle:
                     return
                 _signal.pthread_kill(self.main_thread, _signal.SIGINT)
 
     def finish(self) -> None:
-        """The run is over."""
+        """Ends the run: later interrupts for it do nothing."""
         with self.lock:
             self.run = None
 
     def guard(self, act: "Callable[[], object]", *, first: bool = False) -> "tuple[object, BaseException | None]":
-        """Runs what may be user code; KeyboardInterrupt can strike inside of it only.
+        """Runs what may be user code; KeyboardInterrupt can be raised only inside it. Returns the
+        value or the error.
 
-        Nothing between the end of `act` and the stores to `armed` lets Python run a signal handler outside the `try`.
+        Between the end of `act` and the stores to `armed`, Python does not run signal handlers
+        outside the `try`.
         """
         try:
             self.armed = True
@@ -94,16 +104,17 @@ class Interrupts:
             self.armed = False
             return None, error
 
-    def _strike(self, _number: int, frame: "FrameType | None") -> None:
+    def _handle(self, _number: int, frame: "FrameType | None") -> None:
         if not self.armed:
             return
         self.delivered = True
         while frame is not None and not is_user_code(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is not None:
-            self.place = Place(frame.f_code, frame.f_lasti, frame.f_lineno)
+            self.location = Location(frame.f_code, frame.f_lasti, frame.f_lineno)
         elif self.cancel is not None:
-            # The event loop waits: an exception would come out of the loop and leave the waiting code as it is.
-            self.place = self.cancel()
+            # The event loop waits: an exception would leave the loop and not reach the waiting
+            # code.
+            self.location = self.cancel()
             return
         raise KeyboardInterrupt

@@ -1,4 +1,5 @@
-"""Limits that the worker sets itself, because engines may not: rootless podman drops what it is told of open files."""
+"""Limits that the worker sets itself, because engines may not: rootless podman drops the one on
+open files."""
 
 import resource
 
@@ -6,7 +7,8 @@ __all__ = ["confine"]
 
 
 def confine(open_files: int) -> None:
-    """Lowers the hard limits of this process and its children; no guest has the privilege to raise them again."""
+    """Lowers the hard limits of this process and its children, which no guest is privileged to
+    raise again."""
     for kind, most in ((resource.RLIMIT_NOFILE, open_files), (resource.RLIMIT_CORE, 0)):
         _, hard = resource.getrlimit(kind)
         if hard != resource.RLIM_INFINITY:

@@ -1,21 +1,27 @@
-"""The text of cells: remembered for tracebacks and `inspect`, compiled so that the last expression's value is kept."""
+"""The text of cells: kept for tracebacks and `inspect`, and compiled so that the last expression's
+value is stored."""
 
 import _ast
 import _io
 import sys
 
-from _mcp_guest.lazy import load
+from _mcp_guest.lazy import lazy
 
-__all__ = ["RESULT", "Place", "compile_cell", "is_user_code", "line_of", "names_in", "remember"]
+__all__ = ["RESULT", "Location", "compile_cell", "is_user_code", "line_of", "names_in", "remember"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import linecache
     from types import CodeType
+    from typing import Any
+else:
+    linecache = lazy("linecache")
 
 RESULT = "__mcp_result__"
 ONLY_AST, TOP_LEVEL_AWAIT = 0x400, 0x2000
-# All `from __future__` features have their flags here; they stay on for later cells, as in the REPL.
+# The flags of all `from __future__` features, which stay on for later cells, as in the REPL.
 FUTURE_FLAGS = 0x1FE0000
+# Together the sources may have this many characters; each counts for some more than its text.
 KEPT_CHARACTERS = 32 << 20
 PER_SOURCE = 1000
 LIBRARY = str(sys.modules["encodings"].__file__).rpartition("/encodings/")[0] + "/"
@@ -26,8 +32,8 @@ _sources: dict[str, int] = {}
 _kept_characters = 0
 
 
-class Place:
-    """A spot in running code, kept without keeping its frame alive."""
+class Location:
+    """A location in running code that does not keep its frame alive."""
 
     __slots__ = ("code", "instruction", "line")
 
@@ -39,7 +45,7 @@ class Place:
         return f"{label(self.code.co_filename)}, line {self.line}{f' ({call})' if call else ''}"
 
     def _call(self) -> str:
-        """The function being called there, as written: `time.sleep`."""
+        """The function that is called there, as it is written: `time.sleep`."""
         positions = list(self.code.co_positions())
         index = self.instruction // 2
         if not 0 <= index < len(positions):
@@ -63,12 +69,13 @@ class Place:
 
 
 def label(filename: str) -> str:
-    """How a file is named to people: `<cell 4>` is `cell 4`, `<tool total>` is `tool total`."""
+    """The name of a file in messages: `<cell 4>` is `cell 4`, `<tool total>` is `tool total`."""
     return filename[1:-1] if filename.startswith(("<cell ", "<tool ")) else filename
 
 
 def is_user_code(filename: str) -> bool:
-    """Cells and the user's own modules; not the standard library, installed packages or this runtime."""
+    """Whether the file is a cell or a user's module: not the standard library, a package or this
+    runtime."""
     if filename.startswith("<"):
         return not filename.startswith("<frozen ")
     return not (
@@ -77,18 +84,18 @@ def is_user_code(filename: str) -> bool:
 
 
 def line_of(filename: str, number: int, namespace: "dict[str, object] | None" = None) -> str:
-    """A source line without its end; empty where there is none."""
-    linecache = load("linecache")
-    return str(linecache.getline(filename, number, namespace)).rstrip("\n")
+    """A source line without its line end; empty where there is none."""
+    return linecache.getline(filename, number, namespace).rstrip("\n")
 
 
 def remember(filename: str, code: str) -> list[str]:
-    """Makes the text known to `linecache`; the oldest go when all together grow too large."""
+    """Adds the text to `linecache`; returns its lines. The oldest texts are dropped when all become
+    too large."""
     global _kept_characters
     lines = _io.StringIO(code, newline=None).readlines()
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    cache = load("linecache").cache
+    cache: dict[str, Any] = linecache.cache
     _kept_characters += len(code) + PER_SOURCE - _sources.pop(filename, 0)
     _sources[filename] = len(code) + PER_SOURCE
     cache[filename] = (len(code), None, lines, filename)
@@ -100,7 +107,7 @@ def remember(filename: str, code: str) -> list[str]:
 
 
 def names_in(code: "CodeType") -> "set[str]":
-    """Names that the code, or a function in it, may take from around it."""
+    """Global names that the code, or a function in it, may use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, type(code)):
@@ -109,7 +116,8 @@ def names_in(code: "CodeType") -> "set[str]":
 
 
 def compile_cell(code: str, filename: str) -> "CodeType":
-    """Code that leaves the value of a bare last expression in the name `RESULT`, unless a `;` follows it."""
+    """Code that assigns the value of a bare last expression to the name `RESULT`, unless a `;`
+    follows it."""
     global _future
     code = code.removeprefix("\ufeff")
     _check_text(code, filename)
@@ -121,8 +129,8 @@ def compile_cell(code: str, filename: str) -> "CodeType":
     if isinstance(last, _ast.Expr) and not _is_silenced(last, lines):
         value = last.value
         name = _ast.Name(RESULT, _ast.Store())
-        module.body[-1] = keep = _ast.Assign([name], value)
-        for node in (name, keep):
+        module.body[-1] = assignment = _ast.Assign([name], value)
+        for node in (name, assignment):
             node.lineno, node.col_offset = value.lineno, value.col_offset
             node.end_lineno, node.end_col_offset = value.end_lineno, value.end_col_offset
     compiled: CodeType = compile(module, filename, "exec", flags, dont_inherit=True)
@@ -139,7 +147,7 @@ def _is_silenced(last: _ast.Expr, lines: list[str]) -> bool:
 
 
 def _check_text(code: str, filename: str) -> None:
-    """Errors that Python reports without a place, or as something else than a syntax error."""
+    """Raises SyntaxError for text that Python rejects without a line, or with another exception."""
     try:
         index = code.find("\0")
         code.encode()

@@ -1,8 +1,9 @@
-"""What went wrong, for the reader of the answer: user frames only, with causes, notes and groups, bounded in size."""
+"""Tracebacks for the reader of the answer: user frames only, with causes, notes and groups, bounded
+in size."""
 
 from _collections import deque
 
-from _mcp_guest.lazy import load
+from _mcp_guest.lazy import lazy
 from _mcp_guest.worker.source import is_user_code, label, line_of
 
 __all__ = ["describe"]
@@ -10,7 +11,10 @@ __all__ = ["describe"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    import traceback
     from types import TracebackType
+else:
+    traceback = lazy("traceback")
 
 FIRST_FRAMES, LAST_FRAMES = 15, 25
 CHAIN_ENDS = 5
@@ -24,7 +28,7 @@ SUGGESTED = (SyntaxError, NameError, AttributeError, ImportError)
 
 
 def describe(error: BaseException) -> dict[str, str]:
-    """Type, message and traceback as the frame has them."""
+    """The `error` of the frame: type, message and traceback."""
     text = "\n".join(_brief(error) or _with_causes(error, 0))
     return {
         "type": _type_name(error),
@@ -34,7 +38,7 @@ def describe(error: BaseException) -> dict[str, str]:
 
 
 def _brief(error: BaseException) -> "list[str]":
-    """For exceptions whose message says it all, raised on one user line: the message, then that line."""
+    """The message and one line, for exceptions that need no more; empty for others."""
     if getattr(error, "_mcp_brief", None) is not True or error.__cause__ is not None or error.__context__ is not None:
         return []
     frames = list(_collapsed(error.__traceback__, brief=True))
@@ -87,12 +91,12 @@ def _group(group: "BaseExceptionGroup[BaseException]", frames: "list[str]", dept
     return [*lines, "    +------------------------------------"]
 
 
-def _frames(traceback: "TracebackType | None") -> "list[str]":
-    """Two lines per user frame; repetitions and the middle of deep recursion become a count."""
+def _frames(trace: "TracebackType | None") -> "list[str]":
+    """Two lines per user frame; repeated frames and the middle of deep recursion become a count."""
     first: list[str] = []
     last: deque[str] = deque(maxlen=LAST_FRAMES)
     left_out = 0
-    for entry in _collapsed(traceback):
+    for entry in _collapsed(trace):
         if len(first) < FIRST_FRAMES:
             first.append(entry)
             continue
@@ -102,12 +106,12 @@ def _frames(traceback: "TracebackType | None") -> "list[str]":
     return "\n".join([*first, *gap, *last]).split("\n") if first else []
 
 
-def _collapsed(traceback: "TracebackType | None", *, brief: bool = False) -> "Iterator[str]":
+def _collapsed(trace: "TracebackType | None", *, brief: bool = False) -> "Iterator[str]":
     previous, repeated, entry = None, 0, ""
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
+    while trace is not None:
+        code = trace.tb_frame.f_code
         if is_user_code(code.co_filename):
-            line = traceback.tb_lineno or code.co_firstlineno
+            line = trace.tb_lineno or code.co_firstlineno
             here = (code, line)
             if here == previous:
                 repeated += 1
@@ -116,10 +120,10 @@ def _collapsed(traceback: "TracebackType | None", *, brief: bool = False) -> "It
                     yield _repeated(repeated - 2)
                 previous, repeated = here, 0
                 name = "" if brief else code.co_qualname
-                entry = _entry(code.co_filename, line, name, traceback.tb_frame.f_globals)
+                entry = _entry(code.co_filename, line, name, trace.tb_frame.f_globals)
             if repeated <= 2:
                 yield entry
-        traceback = traceback.tb_next
+        trace = trace.tb_next
     if repeated > 2:
         yield _repeated(repeated - 2)
 
@@ -138,7 +142,7 @@ def _entry(filename: str, line: int, name: str, namespace: "dict[str, object]") 
 
 
 def _last_lines(error: BaseException) -> "list[str]":
-    """The line `Type: message`, for syntax errors the place before it, notes after it."""
+    """The line `Type: message`; before it the location of a syntax error, after it the notes."""
     if isinstance(error, SUGGESTED) and getattr(error, "_mcp_brief", None) is not True:
         text = "".join(_by_traceback_module(error)).rstrip("\n")
         return text.split("\n")
@@ -151,12 +155,13 @@ def _last_lines(error: BaseException) -> "list[str]":
 
 
 def _by_traceback_module(error: BaseException) -> "list[str]":
-    """`traceback` knows about carets and suggestions. Causes are cut off meanwhile: it would walk them."""
+    """By the `traceback` module, for carets and suggestions. Causes are detached meanwhile: it
+    would follow them."""
     kept = error.__cause__, error.__context__, error.__suppress_context__
     error.__cause__ = error.__context__ = None
     try:
-        formatter = load("traceback").TracebackException(type(error), error, error.__traceback__, limit=0)
-        lines = [str(line) for line in formatter.format_exception_only()]
+        formatter = traceback.TracebackException(type(error), error, error.__traceback__, limit=0)
+        lines = list(formatter.format_exception_only())
     finally:
         error.__cause__, error.__context__, error.__suppress_context__ = kept
     if isinstance(error, SyntaxError) and lines and lines[0].startswith('  File "'):
@@ -168,7 +173,7 @@ def _by_traceback_module(error: BaseException) -> "list[str]":
 
 
 def _around_mark(lines: "list[str]") -> "list[str]":
-    """Of a long source line, and of the line with carets below it, the part around these."""
+    """The part around the carets, of a long source line and of the line with carets below it."""
     if len(lines[0]) <= LINE_CHARACTERS:
         return lines
     source, mark = lines[0].rstrip("\n"), lines[1] if len(lines) > 1 else ""
@@ -193,11 +198,12 @@ def _message(error: BaseException) -> str:
 
 
 def _said(value: object, what: str) -> str:
-    """Its text. That is user code: whatever it raises, the rest of the story is told."""
+    """The text of an exception or note. That is user code: whatever it raises, the rest is still
+    shown."""
     try:
         return str(value)
     except KeyboardInterrupt:
-        raise  # the run is to end
+        raise  # The run was interrupted.
     except BaseException:
         return f"<{what} str() failed>"
 
