@@ -54,7 +54,7 @@ workflows: setup ## the workflows of GitHub: actionlint
 	@tests/setup/check-workflows.sh
 
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
-	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from mcp._guest.manual import text; print(text(), end="")' >bridge/server/src/manual.md
+	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from _mcp_guest.api.manual import text; print(text(), end="")' >bridge/server/src/manual.md
 
 reference: ## write the pages of docs/src/reference, which are made from the code
 	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference
