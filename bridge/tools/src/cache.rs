@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bridge_catalog::Definition;
-use bridge_common::fs::{read_bounded, write_atomic};
+use bridge_common::fs::{read_bounded, write_cache};
 use serde::{Deserialize, Serialize};
 
 use crate::Tool;
@@ -82,7 +82,7 @@ impl ToolCache {
                 _ => Ok(()),
             };
         }
-        write_atomic(&self.path(definition), &bytes, 0o600)?;
+        write_cache(&self.path(definition), &bytes, 0o600)?;
         self.prune()
     }
 
