@@ -6,6 +6,7 @@
 mod decoder;
 mod frame;
 mod link;
+mod trace;
 
 pub use decoder::{FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT};
 pub use frame::{
