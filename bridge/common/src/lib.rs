@@ -4,6 +4,8 @@
 
 pub mod error;
 pub mod fs;
+pub mod host;
 pub mod json;
 pub mod media;
+pub mod programs;
 pub mod random;
