@@ -7,7 +7,7 @@ use std::time::Duration;
 use bridge_broker::{Broker, Kind, Limits, Loaded, Refusal, Response, Run, RunContext, Scope};
 use bridge_catalog::ToolBook;
 use bridge_store::{self as store, Origin, Store};
-use bridge_upstream::Nobody;
+use bridge_upstream::NoClient;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ impl Session {
         let context = RunContext {
             deadline: soon().deadline,
             cancel: CancellationToken::new(),
-            interact: Arc::new(Nobody),
+            interact: Arc::new(NoClient),
             origin: Origin::default(),
         };
         self.scope.run(context)

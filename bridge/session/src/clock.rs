@@ -110,24 +110,24 @@ impl Drop for Hold {
 }
 
 /// The client of a call: its questions stop the clock.
-pub(super) struct Patient {
+pub(super) struct ClockStoppingClient {
     pub(super) client: Arc<dyn Interact>,
     pub(super) clock: Arc<Clock>,
 }
 
 #[async_trait]
-impl Interact for Patient {
+impl Interact for ClockStoppingClient {
     fn offers(&self) -> Value {
         self.client.offers()
     }
 
-    async fn ask(&self, question: Question) -> Reply {
+    async fn request(&self, question: Question) -> Reply {
         let _held = self.clock.hold();
-        self.client.ask(question).await
+        self.client.request(question).await
     }
 
-    fn tell(&self, event: Event) {
-        self.client.tell(event);
+    fn notify(&self, event: Event) {
+        self.client.notify(event);
     }
 }
 

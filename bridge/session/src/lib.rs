@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use bridge_broker::Summary;
 use bridge_engine::{Attached, Exit};
-use bridge_upstream::{Interact, Nobody};
+use bridge_upstream::{Interact, NoClient};
 
 mod actor;
 mod answer;
@@ -114,7 +114,7 @@ pub struct Client(pub Arc<dyn Interact>);
 impl Default for Client {
     /// Nobody can be asked.
     fn default() -> Self {
-        Self(Arc::new(Nobody))
+        Self(Arc::new(NoClient))
     }
 }
 

@@ -19,10 +19,10 @@ pub trait Interact: Send + Sync + 'static {
     }
 
     /// Asks, and waits as long as it takes; the caller stops waiting when the call ends.
-    async fn ask(&self, question: Question) -> Reply;
+    async fn request(&self, question: Question) -> Reply;
 
     /// Shows something; must not block.
-    fn tell(&self, event: Event);
+    fn notify(&self, event: Event);
 }
 
 /// A question of a server.
@@ -94,15 +94,15 @@ pub enum Event {
 
 /// A client that cannot be asked and is told nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoClient;
 
 #[async_trait]
-impl Interact for Nobody {
-    async fn ask(&self, _: Question) -> Reply {
+impl Interact for NoClient {
+    async fn request(&self, _: Question) -> Reply {
         Reply::Unsupported("no client is connected that could be asked".to_owned())
     }
 
-    fn tell(&self, _: Event) {}
+    fn notify(&self, _: Event) {}
 }
 
 impl QuestionKind {
