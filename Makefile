@@ -12,7 +12,7 @@ NIX_ENGINE ?= $(if $(filter 0,$(shell id -u)),podman-rootful,podman-rootless)
 OUT     := tests/.cache/image
 export GUEST_IMAGE_INPUTS
 
-.PHONY: help setup setup-vm build release image fmt lint python manual test test-vm test-nix test-nix-full test-nix-mutations test-nix-vm demo bench clean
+.PHONY: help setup setup-vm build release image fmt lint python workflows manual reference links docs test test-vm test-nix test-nix-full test-nix-mutations test-nix-vm demo bench clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
@@ -54,9 +54,20 @@ workflows: setup ## the workflows of GitHub: actionlint
 	@tests/setup/check-workflows.sh
 
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
-	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from mcp._guest.manual import text; print(text(), end="")' >bridge/server/src/manual.md
+	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from _mcp_guest.api.manual import text; print(text(), end="")' >bridge/server/src/manual.md
 
-test: setup fmt lint python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
+reference: ## write the pages of docs/src/reference, which are made from the code
+	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference
+
+links: ## are the links of all Markdown files right, and is every page of the book in its summary?
+	@python3 docs/check-links.py
+
+docs: links ## build the book into target/book; needs mdBook
+	@command -v mdbook >/dev/null || { echo "docs: mdbook not found: run cargo install --locked --no-default-features mdbook (3 minutes, once)" >&2; exit 1; }
+	@mdbook build docs
+	@echo "docs: target/book/index.html"
+
+test: setup fmt lint links python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh
 
 test-vm: setup setup-vm image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine

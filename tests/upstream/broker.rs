@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge_broker::{Broker, Kind, Limits, Loaded, Refusal, Response, Run, RunContext, Scope};
+use bridge_broker::{Broker, GuestError, Kind, Limits, Loaded, Response, Run, RunContext, Scope};
 use bridge_catalog::ToolBook;
 use bridge_store::{self as store, Origin, Store};
 use bridge_upstream::NoClient;
@@ -42,7 +42,7 @@ impl Session {
         }
     }
 
-    pub(crate) async fn load(&self, servers: &[&str]) -> Result<Loaded, Refusal> {
+    pub(crate) async fn load(&self, servers: &[&str]) -> Result<Loaded, GuestError> {
         let servers: Vec<String> = servers.iter().map(|name| (*name).to_owned()).collect();
         self.scope.load(&servers, "", &soon()).await
     }
@@ -58,7 +58,7 @@ impl Session {
     }
 
     /// One request in a run of its own.
-    async fn ask(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+    async fn ask(&self, method: &str, params: Value) -> Result<Value, GuestError> {
         let (run, mut responses) = self.run();
         run.request(1, method, params);
         responses
@@ -74,7 +74,7 @@ impl Session {
         server: &str,
         tool: &str,
         arguments: Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, GuestError> {
         self.ask(
             "call_tool",
             json!({"server": server, "tool": tool, "arguments": arguments}),
