@@ -26,9 +26,9 @@ pub(super) struct Bridge {
 impl Bridge {
     /// Starts nothing: the engine is looked for when code is run, servers start when they are asked for.
     pub(super) fn new(settings: &Settings) -> Self {
-        let launcher = match std::env::current_exe() {
-            Ok(program) => Launcher::swept_by(settings, program),
-            Err(_) => Launcher::new(settings),
+        let launcher = match settings.host.executable() {
+            Some(program) => Launcher::swept_by(settings, program.to_owned()),
+            None => Launcher::new(settings),
         };
         let launcher = Arc::new(launcher);
         let places = host::places_or_none(settings);

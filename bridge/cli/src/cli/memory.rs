@@ -59,7 +59,7 @@ struct Delete {
 
 impl Memories {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let store = host::store(settings);
         let memory = store.memory();
         let done = match self.command {

@@ -66,7 +66,7 @@ struct Search {
 
 impl Servers {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let catalog = match host::places(settings) {
             Ok(places) => Catalog::load(places),
             Err(problem) => {

@@ -47,7 +47,7 @@ struct List {
 
 impl SavedTools {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let store = host::store(settings);
         let tools = store.tools();
         let mut missing = Vec::new();
