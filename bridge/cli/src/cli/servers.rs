@@ -67,7 +67,7 @@ struct Search {
 impl Servers {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
         telemetry::start_quietly(settings);
-        let catalog = match host::places(settings) {
+        let catalog = match host::search_paths(settings) {
             Ok(places) => Catalog::load(places),
             Err(problem) => {
                 terminal::say(&problem);
