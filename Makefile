@@ -54,7 +54,7 @@ workflows: setup ## the workflows of GitHub: actionlint
 	@tests/setup/check-workflows.sh
 
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
-	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from mcp._guest.manual import text; print(text(), end="")' >bridge/server/src/manual.md
+	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from _mcp_guest.api.manual import text; print(text(), end="")' >bridge/server/src/manual.md
 
 test: setup fmt lint python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh

@@ -1,4 +1,4 @@
-//! Embeds what the image is made of: the locks with their digests, and the guest's own Python.
+//! Embeds the locks, their digests and the guest's runtime.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn main() -> io::Result<()> {
     write_if_changed(&out.join("lock_files.rs"), &locks)
 }
 
-/// Names of the JSON files in `folder`, sorted.
+/// The names of the JSON files in `folder`, sorted.
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -47,7 +47,7 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Leaves the time of an unchanged file alone, so that nothing above is rebuilt for it.
+/// Keeps the modification time of an unchanged file, so that nothing is rebuilt for it.
 fn write_if_changed(path: &Path, text: &str) -> io::Result<()> {
     if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(());

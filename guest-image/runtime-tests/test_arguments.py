@@ -185,7 +185,7 @@ def test_integers(shared_host: Host, value: str, fits: bool) -> None:
         ("[b'x']", "x[0] is not JSON: bytes: decode it, or base64.b64encode(it).decode()"),
         ("__import__('datetime').datetime.now()", "x is not JSON: datetime: use .isoformat()"),
         ("{1, 2}", "x is not JSON: set: use list(it)"),
-        ("{'k': {(1, 2): 3}}", "x.k is not JSON: the key (1, 2) is no string"),
+        ("{'k': {(1, 2): 3}}", "x.k is not JSON: the key (1, 2) is not a string"),
         ("'a\\ud800'", "x is not JSON: it holds a lone surrogate"),
         ("10**5000", "x is not JSON: an integer too long"),
         ("(lambda a: a.append(a) or a)([])", "nested too deeply, or contain themselves"),

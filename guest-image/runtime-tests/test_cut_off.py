@@ -1,26 +1,28 @@
-"""What a handler of the user's signals may cut off at any line, and what must be whole all the same afterwards."""
+"""A user's signal handler may raise at any line of the runtime; what it interrupts must work afterwards."""
 
 from collections.abc import Callable
+from functools import partial
 import sys
 from types import FrameType
 from typing import Any
 
 import pytest
 
+from _mcp_guest.servers import proxies
+from _mcp_guest.servers.proxies import ServerModule
+from _mcp_guest.session import session
+from _mcp_guest.state import saved_tools, sync
 from host import server, tool
-from mcp._guest import proxies, saved_tools, state
-from mcp._guest.environment import kept
-from mcp._guest.proxies import ServerModule
 
 MOST_LINES = 2000
 
 
-class Struck(Exception):
+class Interruption(Exception):
     """What the handler raises."""
 
 
-def strike(act: Callable[[], object], number: int, files: set[str]) -> bool:
-    """Raises at the line of this number that `act` comes to in these files; false where it ended before."""
+def interrupt(act: Callable[[], object], number: int, files: set[str]) -> bool:
+    """Raises when `act` reaches its line of this number in these files; false if it ended before."""
     left = number
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
@@ -31,14 +33,14 @@ def strike(act: Callable[[], object], number: int, files: set[str]) -> bool:
             left -= 1
             if left < 0:
                 sys.settrace(None)
-                raise Struck
+                raise Interruption
         return trace
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
         act()
-    except Struck:
+    except Interruption:
         return True
     finally:
         sys.settrace(before)
@@ -46,11 +48,11 @@ def strike(act: Callable[[], object], number: int, files: set[str]) -> bool:
 
 
 def every_line(make: Callable[[], Any], act: Callable[[Any], object], check: Callable[[Any], None], *files: Any) -> int:
-    """Cuts `act` off at each of its lines in turn, on what `make` makes; the number of lines."""
+    """Interrupts `act` at each of its lines in turn, with a new object from `make` each time; returns the number of lines."""
     names = {file.__file__ for file in files}
     for number in range(MOST_LINES):
         made = make()
-        if not strike(lambda made=made: act(made), number, names):  # type: ignore[misc]
+        if not interrupt(partial(act, made), number, names):
             return number
         check(made)
     raise AssertionError("no end")
@@ -59,7 +61,7 @@ def every_line(make: Callable[[], Any], act: Callable[[Any], object], check: Cal
 ECHO, ADD, PROMPTS = tool("echo"), tool("add"), tool("prompts", {"n": {"type": "integer"}})
 
 
-def test_a_signal_while_tools_are_made_leaves_a_server_without_them() -> None:
+def test_a_server_interrupted_while_its_tools_are_made_still_gets_them() -> None:
     def made() -> ServerModule:
         module = ServerModule("s", "s")
         module.__mcp_update__(server("s", ECHO, ADD))
@@ -73,42 +75,42 @@ def test_a_signal_while_tools_are_made_leaves_a_server_without_them() -> None:
     assert every_line(made, lambda module: module.echo, check, proxies) > 20
 
 
-def test_a_signal_while_tools_are_made_anew_leaves_some_of_them_as_they_were() -> None:
-    held: list[Any] = []
+def test_a_server_interrupted_while_it_is_updated_is_updated_later() -> None:
+    functions: list[Any] = []
 
     def made() -> ServerModule:
         module = ServerModule("s", "s")
         module.__mcp_update__(server("s", ECHO, PROMPTS))
-        held[:] = [module.echo, module.prompts]
+        functions[:] = [module.echo, module.prompts]
         return module
 
     new = server("s", tool("echo", {"a": {"type": "string"}}, ["a"]), tool("prompts", {"m": {"type": "integer"}}))
 
     def check(module: ServerModule) -> None:
-        # As the host sends it once more, or as the first look finds it.
+        # The host sends it again, or the first use finds it.
         module.__mcp_update__(new)
-        assert module.echo is held[0]
-        assert module.prompts is held[1]
-        assert [str(one.__signature__) for one in held] == ["(a: str)", "(m: int = ...)"]
+        assert module.echo is functions[0]
+        assert module.prompts is functions[1]
+        assert [str(one.__signature__) for one in functions] == ["(a: str)", "(m: int = ...)"]
 
     assert every_line(made, lambda module: module.__mcp_update__(new), check, proxies) > 30
 
 
-def test_a_signal_while_the_state_is_taken_up_leaves_saved_tools_without_names(
+def test_saved_tools_interrupted_while_they_are_bound_get_their_names_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(saved_tools, "_library", saved_tools._Library())
-    monkeypatch.setattr(kept, "arrived", False)
-    monkeypatch.setattr(kept, "tools", False)
+    monkeypatch.setattr(session, "_saved_tools", saved_tools.ToolLibrary(session))
+    monkeypatch.setattr(session, "has_new_state", False)
+    monkeypatch.setattr(session, "has_saved_tools", False)
 
     def made() -> dict[str, Any]:
         one, two = "def one():\n    return 1\n", "def two():\n    return 2\n"
-        state.receive({"tools": {"saved": [["one", one], ["two", two]], "own": "def three():\n    return 3\n"}})
+        sync.receive({"tools": {"saved": [["one", one], ["two", two]], "own": "def three():\n    return 3\n"}})
         return {}
 
     def check(namespace: dict[str, Any]) -> None:
-        if kept.arrived:
-            state.begin("", namespace)
+        if session.has_new_state:
+            sync.apply("", namespace)
         assert sorted(namespace) == ["one", "three", "two"]
 
-    assert every_line(made, lambda namespace: state.begin("", namespace), check, saved_tools, state) > 10
+    assert every_line(made, lambda namespace: sync.apply("", namespace), check, saved_tools, sync) > 10

@@ -3,8 +3,8 @@
 from ast import literal_eval
 from pathlib import Path
 
+from _mcp_guest.api import manual
 from guest import Guest
-from mcp._guest import manual
 
 EMBEDDED = Path(__file__).resolve().parents[2] / "bridge/server/src/manual.md"
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from _mcp_guest.init.record import Index, Record, capacities
 from guest import Guest
-from mcp._guest.record import Index, Record, capacities
 
 RING = capacities(None)[0]
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from _mcp_guest.display.preview import is_large, preview, short, text_of
 from guest import Guest
-from mcp._guest.preview import is_large, preview, short, text_of
 
 
 def _show(value: object, limit: int = 400) -> str:
@@ -152,7 +152,7 @@ def test_a_proxy_without_its_object_could_not_be_shown(guest: Guest) -> None:
 
 
 def test_results_of_tools_are_what_they_look_like() -> None:
-    from mcp._guest.results import unwrap
+    from _mcp_guest.servers.results import unwrap
 
     rows = unwrap({"structuredContent": {"result": [{"id": n} for n in range(1000)]}}, "s", "t", wrapped=True)
     assert _show(rows).split("\n")[0] == "list of 1,000 dict, keys: id (kept as _r3)"

@@ -104,7 +104,7 @@ def test_servers_that_code_names_in_pieces_are_not_known(host: Host) -> None:
 def test_tra_10_stale_tools(host: Host) -> None:
     host.check("f, g = mcp_s.t1, mcp_s.t2", [server("s", tool("t1", {"a": STRING}), tool("t2"))])
     host.check("await f(b=1)\nmcp_s.t3", [server("s", tool("t1", {"b": INTEGER}), tool("t3"))])
-    assert "MCPError: s.t2 is no longer offered by its server" in refused(host, "await g()")
+    assert "MCPError: s.t2: its server no longer offers this tool" in refused(host, "await g()")
     assert 'AttributeError: server "s" no longer offers t2' in refused(host, "mcp_s.t2")
     host.handlers["list_tools"] = lambda params: [tool("t4", description="d")]
     assert host.value("await list_tools('s'), [t['name'] for t in list_tools_sync('s')]") == (

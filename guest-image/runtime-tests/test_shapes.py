@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcp._guest import schema as schemas
-from mcp._guest import shapes
+from _mcp_guest.servers import schema as schemas
+from _mcp_guest.servers import shapes
 
 EDITS = {
     "type": "array",

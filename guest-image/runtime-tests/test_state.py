@@ -244,7 +244,7 @@ def test_files_are_there_before_code_that_looks_and_changes_are_named_after_it(k
     assert keeper.host.check("1").done["projects"]["changed"] == [["new", 1]]
 
 
-ROOT = "import os, sys\nROOT = vars(sys.modules['mcp._guest.proj' + 'ects'])['ROOT']\n"
+ROOT = "import os, sys\nROOT = vars(sys.modules['_mcp_guest.state.proj' + 'ects'])['ROOT']\n"
 
 
 @pytest.mark.parametrize(
@@ -305,9 +305,9 @@ def test_a_thread_that_waits_for_files_does_not_keep_the_main_thread_from_readin
     keeper.owe()
     keeper.host.on_fetch = lambda: None
     keeper.host.check(
-        f"{ROOT}import threading, time\nfound = []\nstate = sys.modules['mcp._guest.proj' + 'ects']._state\n"
+        f"{ROOT}import threading, time\nfound = []\nstate = getattr(sys.modules['_mcp_guest.session'].session, 'proj' + 'ects')\n"
         "thread = threading.Thread(target=lambda: found.append(open(ROOT + '/a').read()))\nthread.start()\n"
-        "while not state.asked: time.sleep(0.001)"
+        "while not state.requested: time.sleep(0.001)"
     )
     keeper.host.guest.send(type="state", files=[["b", "two"]], more=True)
     # As long as it takes to find that something can be written.
@@ -347,7 +347,7 @@ def test_names_of_any_bytes_pipes_and_many_files_do_no_harm(keeper: Keeper) -> N
         (keeper.projects / f"f{number}").write_text("x")
     files = keeper.host.check("1").done["projects"]
     assert len(files["changed"]) == 100
-    assert sorted(files["odd"]) == [["\\udcff", "its name is not UTF-8"], ["pipe", "it is no regular file"]]
+    assert sorted(files["odd"]) == [["\\udcff", "its name is not UTF-8"], ["pipe", "it is not a regular file"]]
 
 
 def test_views_follow_what_is_saved_and_deleted(keeper: Keeper) -> None:
@@ -364,7 +364,7 @@ def test_views_follow_what_is_saved_and_deleted(keeper: Keeper) -> None:
 def test_what_is_kept_costs_nothing_before_it_is_used(tmp_path: Path) -> None:
     """The modules are not imported by the start itself."""
     entry = Path(__file__).resolve().parent.parent / "runtime"
-    code = f"import sys; sys.path.append({str(entry)!r}); import mcp._guest.worker; print([m for m in sys.modules if m.startswith('mcp._guest.')])"
+    code = f"import sys; sys.path.append({str(entry)!r}); import _mcp_guest.worker.worker; print([m for m in sys.modules if m.startswith('_mcp_guest.')])"
     ran = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", code], capture_output=True, text=True, check=True)
-    for late in ("memory", "saving", "saved_tools", "projects", "state"):
-        assert f"'mcp._guest.{late}'" not in ran.stdout
+    for late in ("memory", "saving", "saved_tools", "projects", "sync"):
+        assert f"'_mcp_guest.state.{late}'" not in ran.stdout

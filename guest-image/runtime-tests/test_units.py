@@ -4,11 +4,16 @@ import ast
 import base64
 import json
 import random
+import subprocess
+import sys
 
 import pytest
 
-from mcp._guest import cgroup, frames, report, source
-from mcp._guest.streams import FRAME_BYTES, Stream, incomplete_tail
+from _mcp_guest import frames
+from _mcp_guest.init import cgroup
+from _mcp_guest.init.streams import FRAME_BYTES, Stream, incomplete_tail
+from _mcp_guest.worker import source, start
+from guest import RUNTIME
 
 
 @pytest.mark.parametrize(
@@ -134,7 +139,7 @@ def test_place_names_the_call(line: str, expected: str) -> None:
         begin = text.index(b"time")
         widest = next(i for i, p in enumerate(code.co_positions()) if p[2] == begin and p[3] == len(text) - 1)
     calls = [i for i, p in enumerate(code.co_positions()) if p == list(code.co_positions())[widest]]
-    assert str(source.Place(code, calls[-1] * 2, 1)) == f"cell 8, line 1{expected}"
+    assert str(source.Location(code, calls[-1] * 2, 1)) == f"cell 8, line 1{expected}"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,7 @@ def test_place_names_the_call(line: str, expected: str) -> None:
         ("<frozen importlib._bootstrap>", False),
         (json.__file__, False),
         (source.__file__, False),
-        (source.__file__.replace("mcp/_guest/source.py", "entry.py"), False),
+        (source.__file__.replace("_mcp_guest/worker/source.py", "entry.py"), False),
         ("/usr/lib/python3/dist-packages/numpy/core.py", False),
     ],
 )
@@ -154,8 +159,15 @@ def test_user_code(filename: str, expected: bool) -> None:
     assert source.is_user_code(filename) == expected
 
 
+def test_pid_1_imports_nothing_of_the_worker() -> None:
+    code = f"import sys; sys.path.append({str(RUNTIME)!r}); import _mcp_guest.init.main; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", code], capture_output=True, text=True, check=True)
+    own = [name for name in ran.stdout.split() if name.startswith(("_mcp_guest.", "mcp"))]
+    assert [name for name in own if not name.startswith("_mcp_guest.init")] == ["_mcp_guest.frames"]
+
+
 def test_report_tells_what_the_kernel_says() -> None:
-    frame = json.loads(frames.encode(report.ready(0.0)))
+    frame = json.loads(frames.encode(start.ready(0.0)))
     with open("/proc/self/status") as status:
         fields = dict(line.split(":", 1) for line in status)
     assert frame["report"]["cap_eff"] == fields["CapEff"].strip()

@@ -1,5 +1,5 @@
 import sys
 
-# The runtime, then what wheels brought: none of them may stand in front of it.
+# The runtime, then installed packages: none of them may shadow the standard library.
 sys.path += [__file__.rpartition("/")[0], f"{sys.prefix}/lib/python{sys.version[:4]}/site-packages"]
-__import__("mcp._guest.init", fromlist=["main"]).main()
+__import__("_mcp_guest.init.main", fromlist=["main"]).main()

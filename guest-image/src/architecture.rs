@@ -1,9 +1,9 @@
-//! The processors that a guest image can be made for, and what differs between them.
+//! The processor architectures that guest images exist for, and how they differ.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A processor architecture, by Debian's (and OCI's) name.
+/// A processor architecture that guest images exist for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Architecture {
     /// 64-bit x86.
@@ -12,16 +12,16 @@ pub enum Architecture {
     Arm64,
 }
 
-/// An architecture that no image is made for.
+/// The name of an architecture without a guest image.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("no guest image is made for the architecture {0:?} (there are: amd64, arm64)")]
+#[error("no guest image for the architecture {0:?}: use amd64 or arm64")]
 pub struct UnknownArchitecture(pub String);
 
 impl Architecture {
-    /// Every one, in the order of their names.
+    /// All architectures, sorted by name.
     pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
 
-    /// The machine that this program runs on, if an image can be compiled there.
+    /// The architecture of this machine; `None` where images cannot be built on it.
     pub fn host() -> Option<Self> {
         match std::env::consts::ARCH {
             "x86_64" if cfg!(target_os = "linux") => Some(Self::Amd64),
@@ -30,7 +30,7 @@ impl Architecture {
         }
     }
 
-    /// Debian's name, which is OCI's as well.
+    /// The name that both Debian and OCI use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -38,7 +38,7 @@ impl Architecture {
         }
     }
 
-    /// The folder of its libraries below `usr/lib`.
+    /// The name of the folder below `usr/lib` that holds the shared libraries.
     pub(crate) fn triplet(self) -> &'static str {
         match self {
             Self::Amd64 => "x86_64-linux-gnu",
@@ -46,7 +46,7 @@ impl Architecture {
         }
     }
 
-    /// The dynamic loader's file name.
+    /// The file name of the dynamic loader.
     pub(crate) fn loader(self) -> &'static str {
         match self {
             Self::Amd64 => "ld-linux-x86-64.so.2",
@@ -54,7 +54,7 @@ impl Architecture {
         }
     }
 
-    /// How the platform tag of a wheel for it ends.
+    /// The suffix of the platform tags of wheels for this architecture.
     pub(crate) fn wheel_suffix(self) -> &'static str {
         match self {
             Self::Amd64 => "_x86_64",
@@ -62,7 +62,10 @@ impl Architecture {
         }
     }
 
-    /// The architecture of an ELF file; `None` where it is no 64-bit little-endian ELF for one of ours.
+    /// The architecture of an ELF file; `None` unless it is 64-bit, little-endian and one of
+    /// [`ALL`].
+    ///
+    /// [`ALL`]: Self::ALL
     pub fn of_elf(file: &[u8]) -> Option<Self> {
         if !file.starts_with(b"\x7fELF\x02\x01") {
             return None;
@@ -97,12 +100,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_elf_files_apart() {
+    fn elf_header_gives_the_architecture() {
         let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0".to_vec();
         assert_eq!(
             Architecture::of_elf(&elf),
             None,
-            "cut off before the machine"
+            "truncated before the machine field"
         );
         elf.extend_from_slice(&[62, 0]);
         assert_eq!(Architecture::of_elf(&elf), Some(Architecture::Amd64));

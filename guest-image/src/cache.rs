@@ -1,11 +1,12 @@
-//! The cache: inputs by their sum, finished images by their manifest. All of it can be deleted at any time.
+//! The cache: inputs by SHA-256, finished images by manifest digest. It can be deleted at any time.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::digests::Digests;
 
-/// `$XDG_CACHE_HOME/mcp-code-bridge`, or `~/.cache/mcp-code-bridge`; a folder for temporary files where there is no home.
+/// `$XDG_CACHE_HOME/mcp-code-bridge`, else `~/.cache/mcp-code-bridge`, else a folder for temporary
+/// files.
 pub fn cache_dir() -> PathBuf {
     let absolute = |name| {
         env::var_os(name)
@@ -18,7 +19,8 @@ pub fn cache_dir() -> PathBuf {
         .join("mcp-code-bridge")
 }
 
-/// The finished archive of that image, if the cache has it. Whoever uses it has to verify it.
+/// The cached archive of the image with these digests, not yet verified; `None` where there is
+/// none.
 pub fn cached_archive(digests: &Digests) -> Option<PathBuf> {
     let path = image_path(&cache_dir(), &digests.manifest);
     let length = path
@@ -32,12 +34,12 @@ pub fn cached_archive(digests: &Digests) -> Option<PathBuf> {
         .then_some(path)
 }
 
-/// Where an input lies.
+/// The path of a cached input.
 pub(crate) fn input_path(cache: &Path, sha256: &str) -> PathBuf {
     cache.join("inputs").join("sha256").join(sha256)
 }
 
-/// Where an image lies.
+/// The path of a cached image archive.
 pub(crate) fn image_path(cache: &Path, manifest: &str) -> PathBuf {
     let hex = manifest.strip_prefix("sha256:").unwrap_or(manifest);
     cache.join("images").join(format!("{hex}.tar"))

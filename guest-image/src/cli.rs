@@ -1,6 +1,6 @@
-//! The command line: results on stdout, everything else on stderr.
+//! The command line: results go to stdout, everything else to stderr.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something is not what its digest says, 4 inputs are nowhere to be had.
+//! Exit codes: 0 success, 1 failure, 2 wrong usage, 3 digest mismatch, 4 inputs unavailable.
 
 mod build;
 mod digest;
@@ -13,6 +13,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bridge_common::error::chain;
 use clap::{Args, Parser, Subcommand};
 use guest_image::{BuildOptions, Sources};
 
@@ -26,51 +27,54 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Build the image's archive from its lock and check it against its digests.
+    /// Build the image archive from its lock and check it against its digests.
     Build(build::Build),
-    /// Print the committed digests, or build and write them anew.
+    /// Print the committed digests, or build the image and write new ones.
     Digest(digest::Digest),
-    /// Print the committed lock, or make one of today's packages or with wheels in it.
+    /// Print the committed lock, or make one with today's packages or with your wheels.
     Lock(lock::LockCommand),
-    /// Print the bill of materials (SPDX 2.3 JSON) of an image.
+    /// Print the bill of materials of an image (SPDX 2.3 JSON).
     Sbom(sbom::Sbom),
-    /// Hash everything in an archive and compare it with the digests.
+    /// Hash everything in an image archive and compare it with the digests.
     Verify(verify::Verify),
 }
 
-/// Which image, and where its inputs come from.
+/// Which image to build, and where its inputs come from.
 #[derive(Debug, Args)]
 struct ImageArguments {
-    /// The set of packages.
+    /// Set of packages.
     #[arg(long, default_value = "base")]
     flavour: String,
-    /// The machine it is for [default: this one].
+    /// Architecture of the image [default: that of this machine].
     #[arg(long, value_name = "amd64|arm64", conflicts_with = "lock")]
     arch: Option<String>,
-    /// A lock of your own instead of a committed one.
+    /// Use this lock instead of a committed one.
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
     #[command(flatten)]
     sources: SourceArguments,
-    /// Use the runtime in this folder instead of the built-in one; the result matches no digest.
+    /// Use the guest runtime in this folder instead of the built-in one; no digests exist for it.
     #[arg(long, value_name = "DIR")]
     runtime: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct SourceArguments {
-    /// Folder with the lock's files, by name or by sum [env: `GUEST_IMAGE_INPUTS`].
+    /// Folder with the files that the lock names, by name or by SHA-256 [env:
+    /// `GUEST_IMAGE_INPUTS`].
     ///
-    /// What it lacks comes from the cache, a mirror of Debian or the snapshot archive, in that order.
+    /// Missing files come from the cache, a Debian mirror or the snapshot archive, in that order.
     #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
-    /// A mirror of Debian [env: `GUEST_IMAGE_MIRROR`, default: the one that apt uses].
+    /// Debian mirror [env: `GUEST_IMAGE_MIRROR`, default: the one that apt uses].
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
-    /// The snapshot archive's folder `/archive/debian` [env: `GUEST_IMAGE_SNAPSHOT`, default: what apt's settings mention].
+    /// URL of the folder `/archive/debian` of a snapshot archive.
+    ///
+    /// [env: `GUEST_IMAGE_SNAPSHOT`, default: the one in apt's configuration]
     #[arg(long, value_name = "URL")]
     snapshot: Option<String>,
-    /// Download nothing.
+    /// Do not download anything.
     #[arg(long)]
     offline: bool,
 }
@@ -89,7 +93,7 @@ impl ImageArguments {
 }
 
 impl SourceArguments {
-    /// What is said here, else in the environment.
+    /// The sources given as options, else those in the environment.
     fn sources(&self) -> Sources {
         let environment = Sources::from_environment();
         Sources {
@@ -102,7 +106,6 @@ impl SourceArguments {
     }
 }
 
-/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -119,12 +122,15 @@ enum Error {
     Wheels(#[from] guest_image::WheelsError),
     #[error("cannot write {path:?}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("there are no committed digests for {flavour} on {architecture}")]
+    #[error("no committed digests for {flavour} on {architecture}")]
     NotCommitted {
         flavour: String,
         architecture: String,
     },
-    #[error("no folder guest-image/lock is here or above; --dir names it")]
+    #[error(
+        "cannot find the folder guest-image/lock here or above: run this in the source tree, or \
+        name the folder with --dir"
+    )]
     NoLockFolder,
     #[error("cannot write the result")]
     Output(#[source] io::Error),
@@ -136,15 +142,15 @@ impl Error {
     fn exit_code(&self) -> u8 {
         use guest_image::{Error as Image, InputsError};
         match self {
-            Self::Image(Image::Mismatch { .. } | Image::Inputs(InputsError::Wrong { .. })) => 3,
+            Self::Image(Image::Mismatch { .. } | Image::Inputs(InputsError::Mismatch { .. })) => 3,
             Self::Verify(error) if error.is_mismatch() => 3,
-            Self::Image(Image::Inputs(InputsError::Gone { .. })) => 4,
+            Self::Image(Image::Inputs(InputsError::Unavailable { .. })) => 4,
             _ => 1,
         }
     }
 }
 
-/// Parses, runs, reports.
+/// Runs the command given by the arguments; the exit code says how it ended.
 pub(crate) fn run() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Build(build) => build.run(),
@@ -155,23 +161,17 @@ pub(crate) fn run() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever closed our stdout has seen enough.
+        // The reader closed the pipe because it has all that it wants.
         Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let mut text = format!("error: {error}");
-            let mut cause = std::error::Error::source(&error);
-            while let Some(error) = cause {
-                text.extend(["\n  caused by: ", &error.to_string()]);
-                cause = error.source();
-            }
-            // Nobody is left to tell if this fails.
-            let _ = writeln!(io::stderr(), "{text}");
+            // There is nowhere left to report a failure of this write.
+            let _ = writeln!(io::stderr(), "error: {}", chain(&error));
             ExitCode::from(error.exit_code())
         }
     }
 }
 
-/// Prints a result.
+/// Writes a result to stdout.
 fn print(text: &str) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     stdout

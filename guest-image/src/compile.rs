@@ -1,9 +1,10 @@
-//! Byte code for every module, made by the guest's own interpreter run on the host through the guest's own loader.
+//! Compiles every module to byte code. The guest's own interpreter does it, run on the host through
+//! the guest's own loader.
 //!
-//! Byte code depends on the interpreter and what it has run before, and on nothing of the machine: hash seed, locale and
-//! paths are pinned here, the interpreter starts from sources without byte code, `unchecked-hash` leaves out times, and
-//! the architecture leaves no trace. So an image for another machine is compiled by the interpreter for this one, of the
-//! same version.
+//! Byte code depends on the interpreter and on what it has run before, but not on the machine: hash
+//! seed, locale and paths are pinned here, the interpreter starts from sources without byte code,
+//! `unchecked-hash` leaves out times, and the architecture leaves no trace. So an image for another
+//! architecture is compiled by the interpreter for this one, of the same version.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,59 +18,46 @@ use crate::tree::{self, Node, Tree, TreePath};
 use crate::unpack::SITE_PACKAGES;
 
 const DRIVER: &str = include_str!("compile/driver.py");
-/// Far more than it takes under emulation.
+/// Many times what compiling takes under emulation.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// Interpreters at a time, where there are that many processors.
+/// The most interpreters that run at a time.
 const MAX_PROCESSES: usize = 8;
 
 /// Why modules cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No guest of this machine's kind exists.
-    #[error("images are built on Linux on amd64 or arm64: the guest's own Python has to run here")]
-    Host,
-    /// The scratch folder cannot be used.
-    #[error("cannot use the scratch folder {path:?} (TMPDIR chooses another)")]
-    Scratch {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The interpreter does not run.
     #[error(
-        "cannot start the guest's Python in {path:?}; is that folder on a file system mounted noexec? (TMPDIR chooses another)"
+        "cannot build images on this machine: the guest's Python has to run here; use Linux on \
+        amd64 or arm64"
     )]
-    Start {
-        /// The scratch folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It failed.
-    #[error("the guest's Python could not compile its modules ({status}): {said}")]
+    Host,
+    #[error("cannot use the scratch folder {path:?} (TMPDIR chooses another)")]
+    Scratch { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot start the guest's Python in {path:?} (if that folder is on a file system mounted \
+        noexec, choose another with TMPDIR)"
+    )]
+    Start { path: PathBuf, source: io::Error },
+    #[error("the guest's Python could not compile its modules ({status}): {stderr}")]
     Failed {
-        /// How it ended.
         status: ExitStatus,
-        /// The end of what it said.
-        said: String,
+        /// The last 1000 bytes of it.
+        stderr: String,
     },
-    /// It did not end.
     #[error("the guest's Python did not finish compiling within {} s", DEADLINE.as_secs())]
     Deadline,
-    /// A result has no place in the image.
     #[error(transparent)]
     Tree(#[from] tree::Error),
 }
 
-/// The interpreter of a guest, laid out on the host so that it can run.
+/// A guest's interpreter in a scratch folder of the host, removed on drop.
 pub(crate) struct Interpreter {
     scratch: tempfile::TempDir,
     architecture: Architecture,
 }
 
 impl Interpreter {
-    /// Lays out the interpreter and its library from `rootfs`, which has to be for this machine.
+    /// Writes the interpreter and its library from `rootfs`, which must be for this machine.
     pub(crate) fn prepare(rootfs: &Tree, architecture: Architecture) -> Result<Self, Error> {
         let scratch = tempfile::Builder::new()
             .prefix("guest-image-")
@@ -84,7 +72,7 @@ impl Interpreter {
         };
         let root = interpreter.root();
         for (path, node) in rootfs.iter() {
-            // It compiles without importing anything that wheels bring.
+            // Compiling imports nothing from wheels.
             let wanted = path.is_within("usr/bin") || path.is_within("usr/lib");
             if wanted && !path.is_within(SITE_PACKAGES) {
                 write_node(&root, path, node)?;
@@ -93,7 +81,7 @@ impl Interpreter {
         Ok(interpreter)
     }
 
-    /// Adds to `tree` the byte code of each module in it that `wanted` says yes to.
+    /// Adds to `tree` the byte code of each of its modules for which `wanted` is true.
     pub(crate) fn compile(
         &self,
         tree: &mut Tree,
@@ -134,7 +122,8 @@ impl Interpreter {
             let compiled = job.compiled();
             match fs::read(&compiled) {
                 Ok(data) => tree.insert(job.target, Node::file(data))?,
-                // What cannot be compiled cannot be imported either, and seldom is meant to be.
+                // A module of a wheel that cannot be compiled cannot be imported either, and is
+                // seldom meant to be.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && job.target.is_within(SITE_PACKAGES) => {}
@@ -149,7 +138,7 @@ impl Interpreter {
         Ok(())
     }
 
-    fn start(&self, work: &Path, number: usize, jobs: &[Job]) -> Result<Running, Error> {
+    fn start(&self, work: &Path, number: usize, jobs: &[Job]) -> Result<CompileProcess, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| Error::Scratch { path, source }
@@ -157,8 +146,8 @@ impl Interpreter {
         let list = work.join(format!("jobs{number}"));
         let lines: String = jobs.iter().map(Job::line).collect();
         fs::write(&list, lines).map_err(failed(&list))?;
-        let said = work.join(format!("said{number}"));
-        let stderr = File::create(&said).map_err(failed(&said))?;
+        let stderr_path = work.join(format!("stderr{number}"));
+        let stderr = File::create(&stderr_path).map_err(failed(&stderr_path))?;
         let root = self.root();
         let libraries = root.join("usr/lib").join(self.architecture.triplet());
         let python = root.join(PYTHON);
@@ -184,7 +173,7 @@ impl Interpreter {
             .stderr(stderr)
             .spawn()
             .map_err(|source| Error::Start { path: root, source })?;
-        Ok(Running { child, said })
+        Ok(CompileProcess { child, stderr_path })
     }
 
     fn root(&self) -> PathBuf {
@@ -192,6 +181,7 @@ impl Interpreter {
     }
 }
 
+/// One module to compile.
 #[derive(Clone)]
 struct Job {
     source: PathBuf,
@@ -214,18 +204,18 @@ impl Job {
     }
 }
 
-/// A running interpreter, killed when dropped.
-struct Running {
+/// A running interpreter, killed on drop.
+struct CompileProcess {
     child: Child,
-    said: PathBuf,
+    stderr_path: PathBuf,
 }
 
-impl Running {
+impl CompileProcess {
     fn finish(&mut self, deadline: Instant) -> Result<(), Error> {
         let status = loop {
             let status = self.child.try_wait();
             match status.map_err(|source| Error::Start {
-                path: self.said.clone(),
+                path: self.stderr_path.clone(),
                 source,
             })? {
                 Some(status) => break status,
@@ -236,29 +226,29 @@ impl Running {
         if status.success() {
             return Ok(());
         }
-        let said = fs::read(&self.said).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said[said.len().saturating_sub(1000)..])
+        let stderr = fs::read(&self.stderr_path).unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(1000)..])
             .trim()
             .to_owned();
-        Err(Error::Failed { status, said })
+        Err(Error::Failed { status, stderr })
     }
 }
 
-impl Drop for Running {
+impl Drop for CompileProcess {
     fn drop(&mut self) {
-        // Both fail only where it has ended already.
+        // Both fail only if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Whether a module of the distribution is compiled: all of the standard library, and of the wheels what is no test. Those
-/// are more than half of some wheels, and hardly anybody runs them in a guest.
+/// Whether a module of the packages is compiled: all of the standard library, and all of the wheels
+/// except their tests. Tests are more than half of some wheels, and are hardly ever run in a guest.
 pub(crate) fn is_module(path: &TreePath) -> bool {
     path.is_within(STDLIB) && !(path.is_within(SITE_PACKAGES) && path.as_str().contains("/tests/"))
 }
 
-/// Where Python looks for the byte code of a module; `None` for what is no module.
+/// Where Python looks for the byte code of a module; `None` for a file that is not a module.
 fn pyc_path(path: &TreePath) -> Option<TreePath> {
     let (folder, name) = (path.parent()?, path.name().strip_suffix(".py")?);
     TreePath::known(&format!("{folder}/__pycache__/{name}.cpython-314.pyc")).ok()
@@ -274,7 +264,7 @@ fn write_node(root: &Path, path: &TreePath, node: &Node) -> Result<(), Error> {
             let mode = if *executable { 0o755 } else { 0o644 };
             fs::set_permissions(&full, fs::Permissions::from_mode(mode))
         }),
-        // An absolute link would lead to the host's files; none that the interpreter needs is absolute.
+        // An absolute link would lead to the host's files. The interpreter needs none of them.
         Node::Link { target } if target.starts_with('/') => Ok(()),
         Node::Link { target } => symlink(target, &full),
     };
@@ -286,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn byte_code_lies_where_python_looks() {
+    fn byte_code_is_stored_where_python_looks_for_it() {
         let pyc =
             |path: &str| pyc_path(&TreePath::known(path).expect(path)).map(|path| path.to_string());
         assert_eq!(

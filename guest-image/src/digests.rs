@@ -1,17 +1,20 @@
-//! What an image must be: digests that are committed beside its lock, embedded here, and checked before every session.
+//! What an image must be: its digests, kept in a file beside the lock. The committed ones are
+//! embedded in this program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bridge_common::fs::write_atomic;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::{self, Lock};
 use crate::{runtime, sha256};
 
-/// The identity of an image. Engines name it by its config or by its manifest; the layers are the same everywhere.
+/// The identity of an image. Engines use the digest of the config or of the manifest as its ID; the
+/// layers are the same in all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digests {
-    /// Debian's and OCI's name: `amd64`, `arm64`.
+    /// `amd64` or `arm64`.
     pub architecture: String,
     /// `sha256:...` of the manifest.
     pub manifest: String,
@@ -19,52 +22,36 @@ pub struct Digests {
     pub config: String,
     /// `sha256:...` of each uncompressed layer, lowest first.
     pub diff_ids: Vec<String>,
-    /// Size of the archive that holds it.
+    /// Size in bytes of the archive, where it is known.
     pub archive_bytes: Option<u64>,
 }
 
-/// Why digests cannot be used.
+/// Why digests cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read.
-    #[error(
-        "cannot read the digests {path:?}; `guest-image build --lock ...` writes them beside the lock"
-    )]
+    #[error("cannot read the digests {path:?} (`guest-image build --lock ...` writes them)")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// The file cannot be written.
     #[error("cannot write the digests {path:?}")]
     Write {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// It is no JSON of the right shape.
-    #[error("the digests in {path:?} are not valid")]
+    #[error("invalid digests in {path:?}")]
     Json {
-        /// The file.
         path: PathBuf,
-        /// Why.
         source: serde_json::Error,
     },
-    /// A digest is no digest.
-    #[error("the digests in {path:?} are not valid: {text:?} is not sha256 and 64 hex digits")]
-    Digest {
-        /// The file.
-        path: PathBuf,
-        /// What stands there.
-        text: String,
-    },
+    #[error("invalid digests in {path:?}: {text:?} is not \"sha256:\" and 64 hex digits")]
+    Digest { path: PathBuf, text: String },
 }
 
-/// The file: the digests, and what they were made from, so that stale ones are found without a build.
+/// The content of the file: the digests, and those of the lock and runtime that they were made
+/// from, so that stale ones are found without a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct DigestFile {
     schema: u32,
     flavour: String,
     architecture: String,
@@ -77,27 +64,28 @@ pub(crate) struct Record {
     archive_bytes: Option<u64>,
 }
 
-/// The digests that this program was built with; `None` where there is no such image.
+/// The digests that this program was built with; `None` if it knows no such image.
 pub fn committed(flavour: &str, architecture: &str) -> Option<Digests> {
     let name = format!("{flavour}.{architecture}.digest.json");
     let text = lock::embedded_file(&name)?;
-    Record::parse(text.as_bytes(), Path::new(&name))
+    DigestFile::parse(text.as_bytes(), Path::new(&name))
         .ok()
-        .map(Record::into_digests)
+        .map(DigestFile::into_digests)
 }
 
 impl Digests {
-    /// Reads the digests that belong to the lock at `lock_path`: the file beside it, `x.digest.json` for `x.json`.
+    /// Reads the digests of the lock at `lock_path` from `x.digest.json`, the file beside `x.json`.
     pub fn read(lock_path: &Path) -> Result<Self, Error> {
         let path = Self::path(lock_path);
         let bytes = fs::read(&path).map_err(|source| Error::Read {
             path: path.clone(),
             source,
         })?;
-        Ok(Record::parse(&bytes, &path)?.into_digests())
+        Ok(DigestFile::parse(&bytes, &path)?.into_digests())
     }
 
-    /// The digests beside a lock, if they were made from this very lock and this program's runtime.
+    /// The digests beside a lock, if they were made from exactly this lock and the embedded
+    /// runtime.
     pub(crate) fn of(lock: &Lock, lock_path: &Path) -> Result<Option<Self>, Error> {
         let path = Self::path(lock_path);
         let bytes = match fs::read(&path) {
@@ -105,49 +93,36 @@ impl Digests {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::Read { path, source }),
         };
-        let record = Record::parse(&bytes, &path)?;
+        let record = DigestFile::parse(&bytes, &path)?;
         let digests = record.clone().into_digests();
-        let fresh = Record::new(&digests, lock).is_ok_and(|fresh| fresh == record);
+        let fresh = DigestFile::new(&digests, lock).is_ok_and(|fresh| fresh == record);
         Ok(fresh.then_some(digests))
     }
 
-    /// Where the digests of the lock at `lock_path` are.
+    /// The path of the digests of the lock at `lock_path`.
     pub fn path(lock_path: &Path) -> PathBuf {
         lock_path.with_extension("digest.json")
     }
 
-    /// Writes them beside their lock, whole or not at all.
+    /// Writes the digests beside their lock, atomically; returns the path.
     pub fn write(&self, lock: &Lock, lock_path: &Path) -> Result<PathBuf, Error> {
         let path = Self::path(lock_path);
         let failed = |source| Error::Write {
             path: path.clone(),
             source,
         };
-        let text = Record::new(self, lock)
+        let text = DigestFile::new(self, lock)
             .and_then(|record| serde_json::to_string_pretty(&record))
             .map_err(|source| Error::Json {
                 path: path.clone(),
                 source,
             })?;
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let mut file =
-            tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-        std::io::Write::write_all(&mut file, (text + "\n").as_bytes()).map_err(failed)?;
-        readable(file.path()).map_err(failed)?;
-        file.persist(&path).map_err(|error| failed(error.error))?;
+        write_atomic(&path, (text + "\n").as_bytes(), 0o644).map_err(failed)?;
         Ok(path)
     }
 }
 
-/// Temporary files are private; what is kept is for everyone to read.
-pub(crate) fn readable(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
-}
-
-impl Record {
+impl DigestFile {
     fn new(digests: &Digests, lock: &Lock) -> Result<Self, serde_json::Error> {
         Ok(Self {
             schema: 1,
@@ -171,7 +146,10 @@ impl Record {
             .into_iter()
             .chain(&record.diff_ids);
         for text in all {
-            if !text.strip_prefix("sha256:").is_some_and(sha256::is_hex) {
+            if !text
+                .strip_prefix("sha256:")
+                .is_some_and(sha256::is_hex_digest)
+            {
                 return Err(Error::Digest {
                     path: path.to_owned(),
                     text: text.chars().take(80).collect(),
@@ -197,15 +175,16 @@ mod tests {
     use super::*;
     use crate::architecture::Architecture;
 
-    /// Fast, and needs no inputs: were the committed digests written for this lock and this runtime?
+    /// Needs no inputs and no build.
     #[test]
-    fn committed_digests_are_fresh() {
+    fn committed_digests_belong_to_the_committed_lock_and_runtime() {
         for architecture in Architecture::ALL {
             let name = format!("base.{architecture}.digest.json");
             let text = lock::embedded_file(&name).expect(&name);
-            let record = Record::parse(text.as_bytes(), Path::new(&name)).expect(&name);
-            let lock = Lock::embedded("base", architecture).expect("a good lock");
-            let how = "the lock or guest-image/runtime changed: run `cargo run -p guest-image -- digest --write`, commit guest-image/lock";
+            let record = DigestFile::parse(text.as_bytes(), Path::new(&name)).expect(&name);
+            let lock = Lock::embedded("base", architecture).expect("it is embedded");
+            let how = "the lock or guest-image/runtime has changed: \
+                run `cargo run -p guest-image -- digest --write` and commit guest-image/lock";
             assert_eq!(
                 record.lock,
                 lock.digest().expect("a good lock"),
@@ -225,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_round_trip_beside_their_lock() {
+    fn digests_round_trip_and_stale_ones_are_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
         let lock = Lock::embedded("base", Architecture::Amd64).expect("a good lock");
         let digests = Digests {

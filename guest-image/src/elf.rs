@@ -1,18 +1,18 @@
-//! Just enough of ELF to know which shared libraries a program asks the loader for.
+//! Reads just enough of ELF to know which shared libraries a program needs.
 
-/// Program header of a part that is mapped.
+/// Types of program headers: `PT_LOAD`, `PT_DYNAMIC`.
 const LOAD: u32 = 1;
-/// Program header of the table for the loader.
 const DYNAMIC: u32 = 2;
-/// Entries of that table.
+/// Tags of the dynamic section: `DT_NULL`, `DT_NEEDED`, `DT_STRTAB`.
 const END: u64 = 0;
 const NEEDED: u64 = 1;
 const STRINGS: u64 = 5;
-/// Program headers and entries that are looked at, at most.
+/// The most program headers and dynamic entries that are read.
 const MAX_HEADERS: u16 = 64;
 const MAX_ENTRIES: usize = 4096;
 
-/// Names of the libraries that a 64-bit little-endian ELF file needs; `None` where its tables are broken.
+/// The names of the libraries that a 64-bit little-endian ELF file needs; `None` if its tables are
+/// broken.
 pub(crate) fn needed(file: &[u8]) -> Option<Vec<&str>> {
     let headers = at(u64_at(file, 32)?)?;
     let (size, count) = (usize::from(u16_at(file, 54)?), u16_at(file, 56)?);
@@ -23,14 +23,14 @@ pub(crate) fn needed(file: &[u8]) -> Option<Vec<&str>> {
     let mut dynamic = None;
     for number in 0..usize::from(count) {
         let header = file.get(headers.checked_add(number * size)?..)?;
-        let part = Part {
+        let segment = Segment {
             offset: u64_at(header, 8)?,
             address: u64_at(header, 16)?,
             length: u64_at(header, 32)?,
         };
         match u32_at(header, 0)? {
-            LOAD => mapped.push(part),
-            DYNAMIC => dynamic = Some(part),
+            LOAD => mapped.push(segment),
+            DYNAMIC => dynamic = Some(segment),
             _ => {}
         }
     }
@@ -45,7 +45,9 @@ pub(crate) fn needed(file: &[u8]) -> Option<Vec<&str>> {
         match (u64_at(entry, 0)?, u64_at(entry, 8)?) {
             (END, _) => break,
             (NEEDED, name) => names.push(name),
-            (STRINGS, address) => strings = mapped.iter().find_map(|part| part.offset_of(address)),
+            (STRINGS, address) => {
+                strings = mapped.iter().find_map(|segment| segment.offset_of(address));
+            }
             _ => {}
         }
     }
@@ -60,14 +62,14 @@ pub(crate) fn needed(file: &[u8]) -> Option<Vec<&str>> {
         .collect()
 }
 
-/// A part of the file and where it is mapped.
-struct Part {
+/// A segment of the file, and the address that it is mapped to.
+struct Segment {
     offset: u64,
     address: u64,
     length: u64,
 }
 
-impl Part {
+impl Segment {
     fn offset_of(&self, address: u64) -> Option<u64> {
         let inside = address.checked_sub(self.address)?;
         (inside < self.length).then(|| self.offset.checked_add(inside))?
@@ -108,7 +110,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// An ELF file for `machine` that needs these libraries: one mapped part, then the loader's table, then the names.
+    /// Writes an ELF file that needs these libraries: one mapped segment, the dynamic section, the
+    /// names.
     pub(crate) fn write(machine: u16, needed: &[&str]) -> Vec<u8> {
         let (headers, base) = (64_u64, 0x1000_u64);
         let table = headers + 2 * 56;
@@ -148,13 +151,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn reads_what_is_needed() {
+    fn needed_libraries_are_read() {
         assert_eq!(
             needed(&write(62, &["libc.so.6", "libm.so.6"])).unwrap(),
             ["libc.so.6", "libm.so.6"]
         );
         assert!(needed(&write(183, &[])).unwrap().is_empty());
-        // The test itself is a program that needs libc.
+        // The program of this test needs libc.
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert!(
             needed(&own)
@@ -165,7 +168,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn broken_tables_are_none() {
+    fn broken_tables_give_none() {
         let good = write(62, &["libc.so.6"]);
         for length in [0, 20, 60, 100, 200] {
             assert_eq!(needed(&good[..length]), None, "{length}");

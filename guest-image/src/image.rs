@@ -1,8 +1,10 @@
-//! From a lock to a finished archive: the one path that `guest-image build`, the bridge and the tests take.
+//! Builds the archive of an image from a lock, for `guest-image build`, the bridge and the tests.
 
 use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+
+use bridge_common::fs::write_atomic_with;
 
 use crate::architecture::{Architecture, UnknownArchitecture};
 use crate::cache;
@@ -17,25 +19,25 @@ use crate::rootfs;
 use crate::runtime::{self, Runtime};
 use crate::tree::Tree;
 
-/// What to build.
+/// Which image to build, from where and to where.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
-    /// The set of packages: `base`.
+    /// The set of packages, such as `base`.
     pub flavour: String,
-    /// Debian's name of the machine; `None`: this one.
+    /// `amd64` or `arm64`; `None` for that of this machine.
     pub architecture: Option<String>,
-    /// A lock of one's own; `None`: the committed one.
+    /// The path of a lock; `None` for the committed one.
     pub lock: Option<PathBuf>,
-    /// Where inputs come from.
+    /// Where the lock's inputs come from.
     pub sources: Sources,
-    /// Folder for `guest-<flavour>-<architecture>.tar`; `None`: the cache only.
+    /// A folder that gets `guest-<flavour>-<architecture>.tar`; `None` for the cache only.
     pub out: Option<PathBuf>,
-    /// Another runtime than the embedded one, for work on it.
+    /// A folder with the guest's runtime; `None` for the embedded one.
     pub runtime: Option<PathBuf>,
 }
 
 impl BuildOptions {
-    /// The committed image of that flavour for this machine, as the environment says.
+    /// The committed image for this machine, with inputs as the environment says.
     pub fn new(flavour: &str) -> Self {
         Self {
             flavour: flavour.to_owned(),
@@ -48,87 +50,66 @@ impl BuildOptions {
     }
 }
 
-/// A finished image.
+/// A finished image archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
-    /// The archive.
+    /// The path of the archive.
     pub archive: PathBuf,
-    /// What it is.
+    /// The identity of the image.
     pub digests: Digests,
-    /// It is the image whose digests are committed.
+    /// Whether the committed digests are those of this image.
     pub committed: bool,
-    /// Bytes of all files in it.
+    /// Size in bytes of all files in the image.
     pub unpacked_bytes: u64,
-    /// Files, folders and links in it.
+    /// Number of files, folders and links in the image.
     pub entries: usize,
 }
 
 /// Why an image cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The lock cannot be used.
     #[error(transparent)]
     Lock(#[from] lock::Error),
-    /// Inputs are not to be had.
     #[error(transparent)]
     Inputs(#[from] inputs::Error),
-    /// The packages do not make a guest.
     #[error(transparent)]
     RootFs(#[from] rootfs::Error),
-    /// The guest's Python cannot compile its modules.
     #[error(transparent)]
     Compile(#[from] compile::Error),
-    /// The runtime cannot be used.
     #[error(transparent)]
     Runtime(#[from] runtime::Error),
-    /// The digests cannot be read or written.
     #[error(transparent)]
     Digests(#[from] digests::Error),
-    /// No such machine.
     #[error(transparent)]
     Architecture(#[from] UnknownArchitecture),
-    /// The interpreter for this machine is not of the version that the image has.
     #[error(
-        "cannot compile for {architecture}: its lock has Python {wanted}, the one for this machine has {have}; refresh both locks together"
+        "cannot compile for {architecture}: its lock has Python {wanted}, that for this machine has \
+        {have}; refresh both locks together"
     )]
     PythonVersion {
-        /// The image's machine.
         architecture: Architecture,
-        /// Its version.
         wanted: String,
-        /// The version here.
         have: String,
     },
-    /// The result is not what is committed.
     #[error(
-        "the image came out as {found}, but {expected} is expected: {}",
-        "after a change of the lock or of the guest's runtime run `guest-image digest --write`, build anew and commit the digests; else an input or this program was changed"
+        "the built image does not match its digests: expected {expected}, found {found}; if the lock \
+        or the guest's runtime was changed on purpose, run `guest-image digest --write`, build again \
+        and commit the digests; otherwise an input or this program has changed"
     )]
-    Mismatch {
-        /// The digest that is committed, or stands beside the lock.
-        expected: String,
-        /// The digest that came out.
-        found: String,
-    },
-    /// The image cannot be put together.
-    #[error("cannot put the image together")]
+    Mismatch { expected: String, found: String },
+    #[error("cannot pack the image")]
     Pack(#[source] io::Error),
-    /// The archive cannot be written.
-    #[error("cannot write {path:?}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("cannot write the image archive {path:?}")]
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// Builds an image and checks it against the digests that belong to its lock.
 ///
-/// Digests beside a lock of one's own are written where there are none yet, or none of this lock and runtime.
+/// For a lock of the caller's own, digests are written beside it unless those there belong to this
+/// lock and runtime.
 pub fn build(options: &BuildOptions, progress: &dyn Progress) -> Result<Built, Error> {
     let lock = read_lock(options)?;
-    let image = make(options, &lock, progress)?;
+    let image = assemble(options, &lock, progress)?;
     let expected = expected(options, &lock)?;
     let found = image.packed.digests();
     if let Some(expected) = &expected
@@ -154,7 +135,8 @@ pub fn build(options: &BuildOptions, progress: &dyn Progress) -> Result<Built, E
     })
 }
 
-/// What the image has to be: what is committed, or what stands beside a lock of one's own; another runtime is free.
+/// What the image must be: the committed digests, or those beside the given lock. Nothing is known
+/// about an image with another runtime.
 fn expected(options: &BuildOptions, lock: &Lock) -> Result<Option<Digests>, Error> {
     if options.runtime.is_some() {
         return Ok(None);
@@ -165,10 +147,10 @@ fn expected(options: &BuildOptions, lock: &Lock) -> Result<Option<Digests>, Erro
     Ok(Digests::of(lock, path)?)
 }
 
-/// The digests that an image has if built now, whatever is committed; nothing is kept.
+/// Builds an image, compares it with nothing and keeps nothing but its digests.
 pub fn digests(options: &BuildOptions, progress: &dyn Progress) -> Result<(Lock, Digests), Error> {
     let lock = read_lock(options)?;
-    let image = make(options, &lock, progress)?;
+    let image = assemble(options, &lock, progress)?;
     Ok((lock, image.packed.digests().clone()))
 }
 
@@ -183,14 +165,18 @@ fn read_lock(options: &BuildOptions) -> Result<Lock, Error> {
     Ok(Lock::embedded(&options.flavour, architecture)?)
 }
 
-/// An image and what it holds.
-struct Made {
+/// An image in memory, and its size.
+struct Assembled {
     packed: Image,
     unpacked_bytes: u64,
     entries: usize,
 }
 
-fn make(options: &BuildOptions, lock: &Lock, progress: &dyn Progress) -> Result<Made, Error> {
+fn assemble(
+    options: &BuildOptions,
+    lock: &Lock,
+    progress: &dyn Progress,
+) -> Result<Assembled, Error> {
     let architecture = lock.architecture()?;
     let mut runtime = match &options.runtime {
         Some(folder) => Runtime::read(folder)?,
@@ -213,7 +199,7 @@ fn make(options: &BuildOptions, lock: &Lock, progress: &dyn Progress) -> Result<
         distribution.size() + runtime.size(),
         distribution.len() + runtime.len(),
     );
-    // Two layers, so that a change of the runtime leaves the large one as it is in every engine.
+    // Two layers, so that engines keep the large one when only the runtime changes.
     let layers = vec![
         (
             layer::write(&distribution).map_err(Error::Pack)?,
@@ -226,7 +212,7 @@ fn make(options: &BuildOptions, lock: &Lock, progress: &dyn Progress) -> Result<
     ];
     let packed = Image::new(&lock.flavour, architecture, layers)
         .map_err(|error| Error::Pack(error.into()))?;
-    Ok(Made {
+    Ok(Assembled {
         packed,
         unpacked_bytes,
         entries,
@@ -241,11 +227,12 @@ fn unpack(
 ) -> Result<Tree, Error> {
     let packages = inputs::fetch(lock, sources, progress)?;
     let total = packages.len() as u64;
-    let told = |done: usize| progress.report("unpacking packages", done as u64, Some(total));
-    Ok(rootfs::assemble(lock, architecture, &packages, &told)?)
+    let unpacked = |done: usize| progress.report("unpacking packages", done as u64, Some(total));
+    Ok(rootfs::assemble(lock, architecture, &packages, &unpacked)?)
 }
 
-/// The lock of the same flavour for this machine: beside the one given, else the committed one.
+/// The lock of the same flavour for this machine: the one beside the given lock, else the committed
+/// one.
 fn sibling(options: &BuildOptions, lock: &Lock, host: Architecture) -> Result<Lock, Error> {
     let beside = options
         .lock
@@ -266,7 +253,7 @@ fn sibling(options: &BuildOptions, lock: &Lock, host: Architecture) -> Result<Lo
     Ok(sibling)
 }
 
-/// Writes the archive to the cache and, if asked, to a folder.
+/// Writes the archive to the cache and, if requested, to a folder.
 fn store(
     options: &BuildOptions,
     lock: &Lock,
@@ -289,7 +276,7 @@ fn store(
         (Some(path), named) => match (write(&path, image), named) {
             (Ok(()), named) => Ok(named.unwrap_or(path)),
             (Err(error), Some(named)) => {
-                progress.warn(&format!("the image is not kept in the cache: {error}"));
+                progress.warn(&format!("cannot keep the image in the cache: {error}"));
                 Ok(named)
             }
             (Err(error), None) => Err(error),
@@ -304,23 +291,14 @@ fn store(
     }
 }
 
-/// Whole or not at all, for everyone to read.
+/// Writes the archive, readable for everyone.
 fn write(path: &Path, image: &Image) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: path.to_owned(),
         source,
     };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    image
-        .write(BufWriter::new(file.as_file_mut()))
-        .map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    digests::readable(file.path()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)
+        .and_then(|()| write_atomic_with(path, 0o644, |file| image.write(BufWriter::new(file))))
+        .map_err(failed)
 }

@@ -1,6 +1,7 @@
-//! Gets the files that a lock names: from a folder, the cache, a mirror of Debian, the snapshot archive, in that order.
+//! Gets the files that a lock names: from a folder, the cache, Debian mirrors and a snapshot
+//! archive, in this order.
 //!
-//! It does not matter where a file comes from: its size and its SHA-256 have to be the lock's.
+//! Where a file comes from does not matter: its size and SHA-256 must be those in the lock.
 
 mod download;
 mod local;
@@ -18,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use download::Client;
+use download::Downloader;
 use local::{from_cache, from_folder, read_checked};
 pub(crate) use mirror::configured as configured_mirrors;
 
@@ -26,26 +27,28 @@ use crate::cache;
 use crate::lock::{Input, Lock};
 use crate::progress::Progress;
 
-/// Downloads at a time: kind to mirrors, enough for a fast line.
+/// Simultaneous downloads: easy on mirrors, enough for a fast line.
 const PARALLEL: usize = 4;
 
 /// Where inputs may come from.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// A folder with the files, by their own names or by their sums.
+    /// A folder with the files, named as in the lock or by their SHA-256.
     pub folder: Option<PathBuf>,
-    /// The cache; `None`: a folder that goes away again.
+    /// The cache; `None` for a temporary folder.
     pub cache: Option<PathBuf>,
-    /// The mirror of Debian; `None`: what this machine's apt is configured with.
+    /// The URL of a Debian mirror; `None` for those in apt's configuration.
     pub mirror: Option<String>,
-    /// The snapshot archive, such as `https://HOST/archive/debian`; `None`: what apt's configuration mentions.
+    /// The URL of a snapshot archive, such as `https://HOST/archive/debian`; `None` for the one in
+    /// apt's configuration.
     pub snapshot: Option<String>,
-    /// Ask nobody else.
+    /// Whether downloads are forbidden.
     pub offline: bool,
 }
 
 impl Sources {
-    /// What `GUEST_IMAGE_INPUTS`, `GUEST_IMAGE_MIRROR` and `GUEST_IMAGE_SNAPSHOT` say, and the cache.
+    /// The sources named by `GUEST_IMAGE_INPUTS`, `GUEST_IMAGE_MIRROR` and `GUEST_IMAGE_SNAPSHOT`,
+    /// and the cache.
     pub fn from_environment() -> Self {
         let text = |name| env::var(name).ok().filter(|value| !value.is_empty());
         Self {
@@ -60,66 +63,48 @@ impl Sources {
     }
 }
 
-/// Why inputs are not to be had.
+/// Why inputs cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file that was given is not what the lock says.
-    #[error("{path:?} is not the file that the lock names: expected {expected}, found {found}")]
-    Wrong {
-        /// The file.
+    #[error("{path:?} is not the file in the lock: expected {expected}, found {found}")]
+    Mismatch {
         path: PathBuf,
-        /// Size and sum of the lock.
+        /// Size and SHA-256 in the lock.
         expected: String,
-        /// Those of the file.
+        /// Size or SHA-256 of the file.
         found: String,
     },
-    /// A file that is there cannot be read.
     #[error("cannot read {path:?}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// There is no room to download to.
+    Read { path: PathBuf, source: io::Error },
     #[error("cannot write to the cache {path:?} (XDG_CACHE_HOME chooses another)")]
-    Cache {
-        /// The folder or file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Nobody has them.
-    #[error("{}", gone_words(.missing, .tried))]
-    Gone {
-        /// The files, each with why it could not be had.
+    Cache { path: PathBuf, source: io::Error },
+    #[error("{}", unavailable_message(.missing, .tried))]
+    Unavailable {
+        /// The files, each with the reason.
         missing: Vec<(String, String)>,
-        /// Where they were looked for.
+        /// The sources that were tried.
         tried: Vec<String>,
     },
 }
 
-fn gone_words(missing: &[(String, String)], tried: &[String]) -> String {
-    let mut words = format!(
-        "{} of the lock's inputs are nowhere to be had:",
-        missing.len()
-    );
+fn unavailable_message(missing: &[(String, String)], tried: &[String]) -> String {
+    let mut message = format!("cannot get {} of the lock's inputs:", missing.len());
     for (file, why) in missing {
-        words.extend(["\n  ", file, ": ", why]);
+        message.extend(["\n  ", file, ": ", why]);
     }
-    words += "\nlooked in:";
+    message += "\nsources tried:";
     for source in tried {
-        words.extend(["\n  ", source]);
+        message.extend(["\n  ", source]);
     }
-    words
-        + "\n\nMirrors drop files that newer ones replace. Ways out:\n  \
-        1. name the snapshot archive: GUEST_IMAGE_SNAPSHOT=https://HOST/archive/debian\n  \
-        2. give a folder that holds the files: --inputs DIR or GUEST_IMAGE_INPUTS\n  \
-        3. make a lock of today's packages, build that, and let the bridge use it (it is then not the committed image):\n     \
+    message
+        + "\n\nMirrors drop files once there are newer ones. What you can do:\n  \
+        1. name a snapshot archive: GUEST_IMAGE_SNAPSHOT=https://HOST/archive/debian\n  \
+        2. name a folder with the files: --inputs DIR or GUEST_IMAGE_INPUTS\n  \
+        3. make a lock with today's packages, build it, and use that image, which is not the committed one:\n     \
         guest-image lock --refresh --out my.json && guest-image build --lock my.json && export MCP_BRIDGE_IMAGE_LOCK=$PWD/my.json"
 }
 
-/// Gets all inputs of `lock`, in its order.
+/// Gets the content of all inputs of `lock`, in its order.
 pub(crate) fn fetch(
     lock: &Lock,
     sources: &Sources,
@@ -144,7 +129,7 @@ pub(crate) fn fetch(
         .map(|(input, _)| input)
         .collect();
     if !missing.is_empty() {
-        let mut fetched = from_afar(lock, &missing, sources, progress)?.into_iter();
+        let mut fetched = download_missing(lock, &missing, sources, progress)?.into_iter();
         for slot in found.iter_mut().filter(|slot| slot.is_none()) {
             *slot = fetched.next();
         }
@@ -152,8 +137,8 @@ pub(crate) fn fetch(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Downloads what is missing, into the cache.
-fn from_afar(
+/// Downloads the missing inputs to the cache; returns their content.
+fn download_missing(
     lock: &Lock,
     missing: &[&Input],
     sources: &Sources,
@@ -165,20 +150,21 @@ fn from_afar(
         origins(lock, sources)
     };
     let scratch = Scratch::new(sources.cache.as_deref())?;
-    let client = Client::new();
+    let downloader = Downloader::new();
     let total: u64 = missing.iter().map(|input| input.size()).sum();
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let told = |bytes| {
+    let received = |bytes| {
         let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         progress.report("downloading packages", done.min(total), Some(total));
     };
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         for sender in vec![sender; PARALLEL.min(missing.len())] {
-            let (next, origins, scratch, client) = (&next, &origins, &scratch, &client);
+            let (next, origins, scratch, downloader) = (&next, &origins, &scratch, &downloader);
             scope.spawn(move || {
                 while let Some(input) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = from_origins(client, input, origins, scratch.path(), &told);
+                    let result =
+                        from_origins(downloader, input, origins, scratch.path(), &received);
                     // The receiver outlives this scope.
                     let _ = sender.send((input.sha256(), result));
                 }
@@ -187,24 +173,24 @@ fn from_afar(
     });
     let mut results: BTreeMap<_, _> = receiver.into_iter().collect();
     let mut fetched = Vec::new();
-    let mut gone = Vec::new();
+    let mut unavailable = Vec::new();
     for input in missing {
         match results.remove(input.sha256()) {
             Some(Ok(data)) => fetched.push(data),
-            Some(Err(why)) => gone.push((input.file_name(), why)),
-            None => gone.push((input.file_name(), "its download was given up".to_owned())),
+            Some(Err(why)) => unavailable.push((input.file_name(), why)),
+            None => unavailable.push((input.file_name(), "its download was aborted".to_owned())),
         }
     }
-    if gone.is_empty() {
+    if unavailable.is_empty() {
         return Ok(fetched);
     }
-    Err(Error::Gone {
-        missing: gone,
+    Err(Error::Unavailable {
+        missing: unavailable,
         tried: tried(sources, &origins),
     })
 }
 
-/// Base addresses to try, in order, for a path that starts with `pool/`.
+/// The base URLs to try, in order, for a path that starts with `pool/`.
 fn origins(lock: &Lock, sources: &Sources) -> Vec<String> {
     let mut origins = match &sources.mirror {
         Some(mirror) => vec![mirror.trim_end_matches('/').to_owned()],
@@ -215,28 +201,26 @@ fn origins(lock: &Lock, sources: &Sources) -> Vec<String> {
     origins
 }
 
-/// Tries one origin after the other; the error says what each answered.
+/// Tries one origin after the other; the error has the answer of each.
 fn from_origins(
-    client: &Client,
+    downloader: &Downloader,
     input: &Input,
     origins: &[String],
     folder: &Path,
-    told: &dyn Fn(u64),
+    received: &dyn Fn(u64),
 ) -> Result<Vec<u8>, String> {
     let Some(path) = input.mirror_path() else {
-        return Err(
-            "wheels are taken from the folder given (--inputs) or the cache only".to_owned(),
-        );
+        return Err("wheels are not downloaded; name a folder with them: --inputs DIR".to_owned());
     };
     let file = cache::input_path(folder, input.sha256());
     let mut answers = Vec::new();
     for origin in origins {
-        match client.download(
+        match downloader.download(
             &format!("{origin}/{path}"),
             input.size(),
             input.sha256(),
             &file,
-            told,
+            received,
         ) {
             Ok(()) => {
                 let read = read_checked(&file, input).map_err(|error| error.to_string())?;
@@ -253,12 +237,12 @@ fn from_origins(
         }
     }
     if answers.is_empty() {
-        return Err("there was nobody to ask".to_owned());
+        return Err("no server to ask".to_owned());
     }
     Err(answers.join("; "))
 }
 
-/// Where downloads land.
+/// The folder that downloads are written to.
 enum Scratch {
     Cache(PathBuf),
     Temporary(tempfile::TempDir),
@@ -287,22 +271,21 @@ impl Scratch {
     }
 }
 
-/// What was tried, in words.
+/// The sources that were tried, for people.
 fn tried(sources: &Sources, origins: &[String]) -> Vec<String> {
     let mut tried = vec![match &sources.folder {
         Some(folder) => format!("the folder {}", folder.display()),
-        None => "no folder (none was given)".to_owned(),
+        None => "no folder (--inputs and GUEST_IMAGE_INPUTS are not set)".to_owned(),
     }];
     tried.push(match &sources.cache {
         Some(cache) => format!("the cache {}", cache.display()),
-        None => "no cache (none was given)".to_owned(),
+        None => "no cache".to_owned(),
     });
     if sources.offline {
-        tried.push("nowhere else, as asked (offline)".to_owned());
+        tried.push("no server (--offline)".to_owned());
     } else if origins.is_empty() {
         tried.push(
-            "no mirror (apt knows of none, or is not here; GUEST_IMAGE_MIRROR names one)"
-                .to_owned(),
+            "no mirror (none in apt's configuration; name one with GUEST_IMAGE_MIRROR)".to_owned(),
         );
     }
     tried.extend(origins.iter().cloned());

@@ -1,13 +1,15 @@
-//! A tree as an uncompressed tar layer: sorted, owned by root, of one time, so that the same tree gives the same bytes.
+//! Writes a tree as an uncompressed tar layer: sorted, owned by root, all with one time, so that
+//! the same tree gives the same bytes.
 
 use std::io;
 
 use crate::tree::{Node, Tree};
 
-/// Seconds since 1970 of everything in the image; zero would read as "unknown" to some tools.
+/// Modification time of everything in the image, in seconds since 1970; some tools take 0 for
+/// "unknown".
 pub(crate) const TIME: u64 = 1;
 
-/// The bytes of the layer.
+/// Writes the layer to memory.
 pub(crate) fn write(tree: &Tree) -> io::Result<Vec<u8>> {
     let room = usize::try_from(tree.size()).unwrap_or(0) + 1024 * tree.len();
     let mut builder = tar::Builder::new(Vec::with_capacity(room));
@@ -31,7 +33,7 @@ pub(crate) fn write(tree: &Tree) -> io::Result<Vec<u8>> {
     builder.into_inner()
 }
 
-/// A header in which every field is set by us.
+/// A tar header that holds nothing of this machine.
 pub(crate) fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(kind);
@@ -103,10 +105,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_tree_reads_back(files in prop::collection::btree_map("[a-z]{1,120}(/[a-z]{1,120}){0,3}", prop::collection::vec(any::<u8>(), 0..600), 0..6)) {
+        fn any_tree_can_be_read_back(files in prop::collection::btree_map("[a-z]{1,120}(/[a-z]{1,120}){0,3}", prop::collection::vec(any::<u8>(), 0..600), 0..6)) {
             let mut tree = Tree::default();
             for (path, data) in files {
-                // One may be a folder of another.
+                // Fails where one path is a folder of another.
                 let _ = tree.insert(TreePath::known(&path).expect("a good path"), Node::file(data));
             }
             let layer = write(&tree).expect("in memory");

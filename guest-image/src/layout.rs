@@ -1,12 +1,13 @@
-//! Layers as an image archive that every engine loads: an OCI layout and a Docker `manifest.json` over the same blobs.
+//! Packs layers as an image archive that every engine loads: an OCI layout and Docker's
+//! `manifest.json`, over the same blobs.
 //!
-//! All JSON is written from structs whose fields are in the order of their names, so its bytes, and with them the
-//! digests, depend on nothing but the layers.
+//! All JSON is written from structs whose fields are sorted by name, so its bytes and digests
+//! depend on nothing but the layers.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::architecture::Architecture;
 use crate::digests::Digests;
@@ -14,23 +15,27 @@ use crate::layer;
 use crate::sha256;
 
 const TIME: &str = "1970-01-01T00:00:01Z";
-pub(crate) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
-pub(crate) const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
-pub(crate) const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
+/// Every tag of a guest image starts with this. Tags are for people: the bridge never uses one.
+const REPOSITORY: &str = "localhost/mcp-code-bridge-guest";
+const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
+/// The content of the file `oci-layout`.
+const LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 
-/// The image's configuration.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Config {
-    pub(crate) architecture: String,
+/// OCI's image configuration.
+#[derive(Debug, Serialize)]
+struct ImageConfig {
+    architecture: String,
     #[serde(rename = "config")]
     execution: Execution,
     created: String,
     history: Vec<History>,
     os: String,
-    pub(crate) rootfs: RootFs,
+    rootfs: RootFs,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Execution {
     entrypoint: Vec<String>,
@@ -39,72 +44,73 @@ struct Execution {
     working_dir: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 struct History {
     created: String,
     created_by: String,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct RootFs {
-    pub(crate) diff_ids: Vec<String>,
+#[derive(Debug, Serialize)]
+struct RootFs {
+    diff_ids: Vec<String>,
     r#type: String,
 }
 
-/// OCI's manifest.
-#[derive(Debug, Serialize, Deserialize)]
+/// OCI's image manifest.
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Manifest {
-    pub(crate) config: Descriptor,
-    pub(crate) layers: Vec<Descriptor>,
+struct ImageManifest {
+    config: Descriptor,
+    layers: Vec<Descriptor>,
     media_type: String,
     schema_version: u32,
 }
 
-/// OCI's index: one image.
-#[derive(Debug, Serialize, Deserialize)]
+/// OCI's image index, of one image.
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Index {
-    pub(crate) manifests: Vec<Descriptor>,
+struct ImageIndex {
+    manifests: Vec<Descriptor>,
     media_type: String,
     schema_version: u32,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+/// OCI's reference to a blob.
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Descriptor {
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+struct Descriptor {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     annotations: BTreeMap<String, String>,
-    pub(crate) digest: String,
-    pub(crate) media_type: String,
+    digest: String,
+    media_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     platform: Option<Platform>,
-    pub(crate) size: u64,
+    size: u64,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 struct Platform {
     architecture: String,
     os: String,
 }
 
 /// An entry of Docker's `manifest.json`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct DockerImage {
-    pub(crate) config: String,
-    pub(crate) layers: Vec<String>,
-    pub(crate) repo_tags: Vec<String>,
+struct DockerImage {
+    config: String,
+    layers: Vec<String>,
+    repo_tags: Vec<String>,
 }
 
-/// An image in memory, ready to be written.
+/// An image in memory.
 pub(crate) struct Image {
     files: BTreeMap<String, Vec<u8>>,
     digests: Digests,
 }
 
 impl Image {
-    /// An image of these layers, lowest first, each with the words of its history.
+    /// Packs layers, lowest first, each with the text that the image's history gets.
     pub(crate) fn new(
         flavour: &str,
         architecture: Architecture,
@@ -122,9 +128,9 @@ impl Image {
             files.insert(blob_path(&descriptor.digest), data);
             descriptor
         };
-        let history = layers.iter().map(|(_, words)| History {
+        let history = layers.iter().map(|(_, created_by)| History {
             created: TIME.to_owned(),
-            created_by: (*words).to_owned(),
+            created_by: (*created_by).to_owned(),
         });
         let history = history.collect();
         let layers: Vec<_> = layers
@@ -132,7 +138,7 @@ impl Image {
             .map(|(data, _)| store(data, LAYER_TYPE))
             .collect();
         let diff_ids: Vec<_> = layers.iter().map(|layer| layer.digest.clone()).collect();
-        let config = Config {
+        let config = ImageConfig {
             architecture: architecture.name().to_owned(),
             execution: Execution::of_guest(),
             created: TIME.to_owned(),
@@ -144,8 +150,7 @@ impl Image {
             },
         };
         let config = store(serde_json::to_vec(&config)?, CONFIG_TYPE);
-        // Only a name for people: the bridge never addresses an image by its tag.
-        let tag = format!("localhost/mcp-code-bridge-guest:{flavour}");
+        let tag = format!("{REPOSITORY}:{flavour}");
         let docker = [DockerImage {
             config: blob_path(&config.digest),
             layers: layers
@@ -155,7 +160,7 @@ impl Image {
             repo_tags: vec![tag.clone()],
         }];
         let config_digest = config.digest.clone();
-        let manifest = Manifest {
+        let manifest = ImageManifest {
             config,
             layers,
             media_type: MANIFEST_TYPE.to_owned(),
@@ -174,17 +179,14 @@ impl Image {
                 flavour.to_owned(),
             ),
         ]);
-        let index = Index {
+        let index = ImageIndex {
             manifests: vec![manifest],
             media_type: "application/vnd.oci.image.index.v1+json".to_owned(),
             schema_version: 2,
         };
         files.insert("index.json".to_owned(), serde_json::to_vec(&index)?);
         files.insert("manifest.json".to_owned(), serde_json::to_vec(&docker)?);
-        files.insert(
-            "oci-layout".to_owned(),
-            br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec(),
-        );
+        files.insert("oci-layout".to_owned(), LAYOUT.to_vec());
         let mut image = Self {
             files,
             digests: Digests {
@@ -199,7 +201,6 @@ impl Image {
         Ok(image)
     }
 
-    /// What it is.
     pub(crate) fn digests(&self) -> &Digests {
         &self.digests
     }
@@ -218,7 +219,7 @@ impl Image {
         builder.into_inner()?.flush()
     }
 
-    /// Its size once written: headers, padded files and the two blocks at the end.
+    /// The size of the archive: headers, padded files and the two blocks at the end.
     fn archive_bytes(&self) -> u64 {
         let files: u64 = self
             .files
@@ -246,7 +247,7 @@ impl Execution {
     }
 }
 
-/// Where an archive holds a blob.
+/// The path of a blob in an archive.
 pub(crate) fn blob_path(digest: &str) -> String {
     format!("blobs/{}", digest.replace(':', "/"))
 }
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_is_as_long_as_announced_and_the_same_each_time() {
+    fn archive_has_the_announced_size_and_is_reproducible() {
         let image = || {
             Image::new(
                 "base",

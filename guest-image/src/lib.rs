@@ -1,8 +1,20 @@
-//! The guest image: a lock in, the same OCI image out, byte for byte, on any machine.
+//! Owns the guest image: turns a lock into an OCI image, byte for byte the same on every machine.
 //!
-//! A lock names Debian packages and Python wheels by their sums. They are unpacked in memory, trimmed to Python and its
-//! libraries, completed with the guest's own runtime, compiled by the guest's own Python and packed as an archive that
-//! every engine loads. Nothing of the machine that builds reaches the image: no time, path, locale, user or mode.
+//! Entry points: [`build`] makes the archive from a [`Lock`], [`Archive::verify`] checks one
+//! against its [`Digests`], [`refresh`] and [`pin_wheels`] make new locks, [`sbom`] describes an
+//! image,
+//! [`committed`] gives the digests that this program was built with.
+//!
+//! Invariants: the same lock gives the same bytes; no time, path, locale, user or mode of the
+//! building machine reaches the image; an input counts only if its size and SHA-256 are the lock's;
+//! nothing is unpacked to the host's file system except the interpreter that compiles byte code.
+//!
+//! It must never know container engines, sessions or the bridge's settings.
+
+#![allow(
+    missing_docs,
+    reason = "messages and names of error variants say what they mean"
+)]
 
 mod architecture;
 mod cache;
@@ -34,5 +46,5 @@ pub use lock::{Error as LockError, Input, Lock};
 pub use progress::{Progress, Silent};
 pub use refresh::{Error as RefreshError, refresh};
 pub use sbom::sbom;
-pub use verify::{Error as VerifyError, Verified, verify};
+pub use verify::{Archive, Error as VerifyError, Verified, exported_layers};
 pub use wheels::{Error as WheelsError, pin_wheels};

@@ -1,4 +1,4 @@
-//! The lock: every input of an image by name, version, size and SHA-256, with no host's address in it.
+//! The lock: every input of an image by name, version, size and SHA-256. It names no server.
 
 mod input;
 mod tags;
@@ -15,30 +15,30 @@ pub(crate) use input::{MAX_INPUT_BYTES, MIRROR};
 use crate::architecture::{Architecture, UnknownArchitecture};
 use crate::sha256;
 
-/// The only schema there is.
 const SCHEMA: u32 = 1;
-/// A lock itself is small.
 const MAX_LOCK_BYTES: usize = 1 << 20;
 
 /// The embedded locks and digests, by file name.
 static EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/lock_files.rs"));
 
-/// What one image is made of.
+/// The inputs that one image is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     schema: u32,
-    /// Which set of packages: `base`.
+    /// The set of packages, such as `base`.
     pub flavour: String,
-    /// Debian's name of the architecture.
+    /// `amd64` or `arm64`.
     pub architecture: String,
-    /// The suite of Debian that the packages are from.
+    /// The Debian suite that the packages are from.
     pub suite: String,
-    /// A moment, as the snapshot archive writes it, at which that suite held all of them.
+    /// A time at which the suite had all packages, as snapshot archives write it:
+    /// `20261030T200801Z`.
     pub snapshot: String,
     /// The inputs, sorted by kind and name.
     pub inputs: Vec<Input>,
-    /// Packages of that moment that are no part of the image: libraries that wheels may ask for, sorted by name.
+    /// Packages of that time that are not in the image: libraries that wheels may need, sorted by
+    /// name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub libraries: Vec<Input>,
 }
@@ -46,36 +46,25 @@ pub struct Lock {
 /// Why a lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be read.
     #[error("cannot read the lock {path:?}")]
     Read {
-        /// The lock.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// No lock of that name is embedded.
-    #[error("there is no lock for flavour {flavour:?} on {architecture} (there are: {known})")]
+    #[error("no lock for flavour {flavour:?} on {architecture}: use one of {known}")]
     Unknown {
-        /// Asked for.
         flavour: String,
-        /// Asked for.
         architecture: Architecture,
-        /// What there is.
         known: String,
     },
-    /// It is no JSON of the right shape.
-    #[error("the lock is not valid JSON of schema {SCHEMA}")]
+    #[error("invalid lock: not JSON of schema {SCHEMA}")]
     Json(#[from] serde_json::Error),
-    /// It says something that cannot be.
-    #[error("the lock is wrong: {subject}: {why}")]
+    #[error("invalid lock: {subject}: {why}")]
     Invalid {
-        /// The input or field.
+        /// The input or field that is wrong.
         subject: String,
-        /// What is wrong.
         why: &'static str,
     },
-    /// For a machine that no image is made for.
     #[error(transparent)]
     Architecture(#[from] UnknownArchitecture),
 }
@@ -92,7 +81,7 @@ impl Lock {
         Self::parse(text.as_bytes())
     }
 
-    /// The lock in a file.
+    /// Reads and checks the lock in a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let bytes = fs::read(path).map_err(|source| Error::Read {
             path: path.to_owned(),
@@ -101,33 +90,33 @@ impl Lock {
         Self::parse(&bytes)
     }
 
-    /// Reads and checks a lock.
+    /// Parses and checks a lock.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         if bytes.len() > MAX_LOCK_BYTES {
-            return Err(invalid("size", "it is far too large"));
+            return Err(invalid("size", "it is larger than 1 MiB"));
         }
         let lock: Self = serde_json::from_slice(bytes)?;
         lock.check()?;
         Ok(lock)
     }
 
-    /// The lock as it is written to a file.
+    /// The text of a lock file.
     pub fn to_json(&self) -> Result<String, Error> {
         self.check()?;
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// The sum of its content, however it is laid out.
+    /// The digest of the content, which does not depend on the formatting of the file.
     pub fn digest(&self) -> Result<String, Error> {
         Ok(sha256::digest(&serde_json::to_vec(self)?))
     }
 
-    /// The machine it is for.
+    /// The architecture of the image.
     pub fn architecture(&self) -> Result<Architecture, Error> {
         Ok(self.architecture.parse()?)
     }
 
-    /// The version of the interpreter, by its package.
+    /// The version of the interpreter's package.
     pub fn python_version(&self) -> Option<&str> {
         self.inputs
             .iter()
@@ -135,7 +124,7 @@ impl Lock {
             .map(Input::version)
     }
 
-    /// A lock like `self` but for its inputs and its moment.
+    /// A copy with other inputs and another snapshot time.
     pub(crate) fn with_inputs(
         &self,
         snapshot: String,
@@ -155,12 +144,12 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Whether an input can be one of this lock.
+    /// Checks whether an input can be added to this lock.
     pub(crate) fn accepts(&self, input: &Input) -> Result<(), Error> {
         input.check(self.architecture()?, self.glibc())
     }
 
-    /// The version of its libc; `None` where it has none that can be read.
+    /// The version of glibc; `None` where the lock has none that can be parsed.
     fn glibc(&self) -> Option<(u32, u32)> {
         let libc = self.inputs.iter().find(|input| input.name() == "libc6")?;
         let (major, rest) = libc.version().split_once('.')?;
@@ -170,11 +159,14 @@ impl Lock {
 
     fn check(&self) -> Result<(), Error> {
         if self.schema != SCHEMA {
-            return Err(invalid("schema", "this program knows another schema only"));
+            return Err(invalid("schema", "this program only knows schema 1"));
         }
         self.architecture()?;
         if !is_word(&self.flavour) || !is_word(&self.suite) {
-            return Err(invalid("flavour or suite", "it is no plain word"));
+            return Err(invalid(
+                "flavour or suite",
+                "it has characters that are not allowed",
+            ));
         }
         if !is_snapshot(&self.snapshot) {
             return Err(invalid(
@@ -183,13 +175,13 @@ impl Lock {
             ));
         }
         if self.inputs.is_empty() || self.inputs.len() + self.libraries.len() > 500 {
-            return Err(invalid("inputs", "there are none or far too many"));
+            return Err(invalid("inputs", "there must be 1 to 500 of them"));
         }
         for list in [&self.inputs, &self.libraries] {
             if !list.is_sorted_by(|a, b| a.key() < b.key()) {
                 return Err(invalid(
                     "inputs",
-                    "they are not sorted, or one is there twice",
+                    "they are not sorted, or one occurs twice",
                 ));
             }
         }
@@ -198,7 +190,7 @@ impl Lock {
     }
 }
 
-/// A committed file of the folder `lock`, embedded when this program was built.
+/// The text of a committed file of the folder `lock`, as of when this program was built.
 pub(crate) fn embedded_file(name: &str) -> Option<&'static str> {
     EMBEDDED
         .iter()
@@ -206,7 +198,7 @@ pub(crate) fn embedded_file(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// The flavours there are, each with its architecture.
+/// The names of the embedded locks, such as `base.amd64`.
 pub(crate) fn flavours() -> Vec<&'static str> {
     EMBEDDED
         .iter()
@@ -242,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn committed_locks_are_good_and_as_this_program_writes_them() {
+    fn committed_locks_are_valid_and_formatted_as_this_program_does() {
         for name in flavours() {
             let text = embedded_file(&format!("{name}.json")).expect("it is listed");
             let lock = Lock::parse(text.as_bytes()).expect(name);
@@ -254,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_locks_are_refused() {
+    fn invalid_locks_are_rejected() {
         assert!(edited("\"schema\": 1", "\"schema\": 1").is_ok());
         for (from, to) in [
             ("\"schema\": 1", "\"schema\": 2"),
@@ -279,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_have_names_and_tags() {
+    fn wheels_are_accepted_by_their_tags() {
         let wheel = |tags: &str| Input::Wheel {
             name: "some-thing".to_owned(),
             version: "1.2".to_owned(),
@@ -292,16 +284,16 @@ mod tests {
             "some_thing-1.2-py3-none-any.whl"
         );
         let lock = Lock::embedded("base", Architecture::Arm64).expect("it is embedded");
-        let refusal = |tags| {
+        let rejection = |tags| {
             lock.accepts(&wheel(tags))
                 .err()
                 .map(|error| error.to_string())
         };
-        assert_eq!(refusal("py3-none-any"), None);
-        assert_eq!(refusal("cp314-cp314-manylinux_2_28_aarch64"), None);
-        let told = refusal("cp314-cp314-manylinux_2_28_x86_64").expect("another machine's");
-        assert!(told.contains("another machine"), "{told}");
-        assert!(refusal("cp314-cp314-manylinux_2_99_aarch64").is_some());
-        assert!(refusal("../py3-none-any").is_some());
+        assert_eq!(rejection("py3-none-any"), None);
+        assert_eq!(rejection("cp314-cp314-manylinux_2_28_aarch64"), None);
+        let message = rejection("cp314-cp314-manylinux_2_28_x86_64").expect("a wheel for amd64");
+        assert!(message.contains("another machine"), "{message}");
+        assert!(rejection("cp314-cp314-manylinux_2_99_aarch64").is_some());
+        assert!(rejection("../py3-none-any").is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! `guest-image`: lock, build, verify and describe the guest image.
+//! The program `guest-image`: locks, builds, verifies and describes the guest image.
 
 mod cli;
 

@@ -1,15 +1,16 @@
-//! Words and counts for whoever waits.
+//! How long-running work reports its progress.
 
-/// Told of what takes long. Called from several threads.
+/// Receives progress and warnings, from several threads at once.
 pub trait Progress: Send + Sync {
-    /// `message` is for people; `done` of `total` where there is a count.
+    /// The stage that `message` describes is at `done` of `total`, where there is something to
+    /// count.
     fn report(&self, message: &str, done: u64, total: Option<u64>);
 
-    /// Something that a person should know though the work goes on.
+    /// A problem that does not stop the work but that a person should know about.
     fn warn(&self, message: &str);
 }
 
-/// Tells nobody.
+/// Discards all progress and warnings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

@@ -1,10 +1,10 @@
-//! A lock of today's packages: the index of Debian's suite, fetched and verified by apt, looked up by name.
+//! Makes a lock with today's packages from the package index of a Debian suite.
 //!
-//! apt does the trust: it checks the index's signature against Debian's keyring. It works in a folder of its own here and
-//! leaves the machine's lists and sources alone.
+//! apt fetches the index and checks its signature against Debian's keyring. It runs in a folder of
+//! its own and leaves the lists and sources of the machine alone.
 
 mod index;
-mod moment;
+mod release;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::inputs::{Sources, configured_mirrors};
 use crate::lock::{self, Input, Lock};
 use crate::progress::Progress;
 
-/// Debian's keys, under the names that the package `debian-archive-keyring` has used.
+/// Debian's keyring, under the names that the package `debian-archive-keyring` has used for it.
 const KEYRINGS: [&str; 2] = [
     "/usr/share/keyrings/debian-archive-keyring.pgp",
     "/usr/share/keyrings/debian-archive-keyring.gpg",
@@ -26,48 +26,31 @@ const KEYRINGS: [&str; 2] = [
 /// Why a lock cannot be refreshed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody to ask.
-    #[error("no mirror of Debian is configured here; --mirror or GUEST_IMAGE_MIRROR names one")]
+    #[error(
+        "no Debian mirror in apt's configuration: name one with --mirror or GUEST_IMAGE_MIRROR"
+    )]
     NoMirror,
-    /// An address that would not be one line of apt's sources.
-    #[error("{0:?} is no address of a mirror")]
+    #[error("invalid mirror {0:?}: use an http or https URL without spaces")]
     BadMirror(String),
-    /// The scratch folder cannot be used.
     #[error("cannot use the scratch folder {path:?} (TMPDIR chooses another)")]
-    Scratch {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// apt cannot be started.
+    Scratch { path: PathBuf, source: io::Error },
     #[error("cannot start apt-get, which fetches and verifies the package index")]
     NoApt(#[source] io::Error),
-    /// apt refused.
-    #[error("apt-get could not fetch and verify the index of {suite}:\n{said}")]
-    Apt {
-        /// The suite.
-        suite: String,
-        /// What it said.
-        said: String,
-    },
-    /// The index holds something else than expected.
-    #[error("the package index is not usable: {0}")]
+    #[error("apt-get could not fetch and verify the index of {suite}:\n{output}")]
+    Apt { suite: String, output: String },
+    #[error("invalid package index: {0}")]
     Index(String),
-    /// Packages that the suite has no more.
-    #[error("{suite} has no package of the name {}: the lock's list needs a person", .names.join(", "))]
-    Vanished {
-        /// The suite.
-        suite: String,
-        /// The packages.
-        names: Vec<String>,
-    },
-    /// The new lock is not valid.
+    #[error(
+        "{suite} no longer has {}: put packages that replace them into the lock by hand",
+        .names.join(", ")
+    )]
+    Removed { suite: String, names: Vec<String> },
     #[error(transparent)]
     Lock(#[from] lock::Error),
 }
 
-/// The same packages as in `lock`, as its suite has them now. Wheels stay as they are.
+/// A lock with the same packages as `lock`, in the versions that its suite has now, and with the
+/// same wheels.
 pub fn refresh(lock: &Lock, sources: &Sources, progress: &dyn Progress) -> Result<Lock, Error> {
     let mirror = match &sources.mirror {
         Some(mirror) => mirror.clone(),
@@ -90,14 +73,14 @@ pub fn refresh(lock: &Lock, sources: &Sources, progress: &dyn Progress) -> Resul
         .filter(|name| !found.contains_key(name))
         .collect();
     if !missing.is_empty() {
-        return Err(Error::Vanished {
+        return Err(Error::Removed {
             suite: lock.suite.clone(),
             names: missing,
         });
     }
     let release = fs::read_to_string(apt.list("_InRelease")?).map_err(apt.failed())?;
-    let snapshot = moment::after_release(&release)
-        .ok_or_else(|| Error::Index("its Release file has no date".to_owned()))?;
+    let snapshot = release::snapshot_time(&release)
+        .ok_or_else(|| Error::Index("its Release file has no valid date".to_owned()))?;
     let mut renewed = |list: &[Input]| -> Vec<Input> {
         let renew = |input: &Input| match input {
             Input::Deb { name, .. } => found.remove(name),
@@ -109,7 +92,7 @@ pub fn refresh(lock: &Lock, sources: &Sources, progress: &dyn Progress) -> Resul
     Ok(lock.with_inputs(snapshot, inputs, libraries)?)
 }
 
-/// apt in a folder of its own.
+/// apt, with a folder of its own for all its state.
 struct Apt {
     folder: tempfile::TempDir,
     suite: String,
@@ -131,7 +114,7 @@ impl Apt {
             suite: suite.to_owned(),
             architecture,
         };
-        // As root, apt downloads as a user of its own, who has to get here.
+        // As root, apt downloads as another user, who needs access.
         open_to_all(apt.folder.path()).map_err(apt.failed())?;
         for name in ["lists/partial", "cache/archives/partial", "parts"] {
             fs::create_dir_all(apt.path(name)).map_err(apt.failed())?;
@@ -145,25 +128,25 @@ impl Apt {
         Ok(apt)
     }
 
-    /// Fetches and verifies the index. An index past its date is taken, with a warning: a mirror that lags must not stop a
-    /// person, and what it lists is signed all the same.
+    /// Fetches and verifies the index. An expired one is accepted with a warning, as it is signed
+    /// nevertheless and a mirror that lags behind must not stop the user.
     fn update(&self, progress: &dyn Progress) -> Result<(), Error> {
-        let Some(said) = self.try_update(true)? else {
+        let Some(output) = self.try_update(true)? else {
             return Ok(());
         };
-        let Some(expired) = said.lines().find(|line| line.contains(" is expired ")) else {
-            return Err(self.refused(said));
+        let Some(expired) = output.lines().find(|line| line.contains(" is expired ")) else {
+            return Err(self.update_failed(output));
         };
         progress.warn(&format!(
-            "the mirror lags behind, its index is taken though it is past its date: {expired}"
+            "the mirror lags behind; its index is used although it has expired: {expired}"
         ));
         match self.try_update(false)? {
             None => Ok(()),
-            Some(said) => Err(self.refused(said)),
+            Some(output) => Err(self.update_failed(output)),
         }
     }
 
-    /// What apt said, if it failed.
+    /// Runs `apt-get update`; returns its output if it failed.
     fn try_update(&self, valid_until: bool) -> Result<Option<String>, Error> {
         let path = |name| self.path(name).display().to_string();
         let architecture = self.architecture.name();
@@ -200,24 +183,29 @@ impl Apt {
         if output.status.success() {
             return Ok(None);
         }
-        let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
-        said += &String::from_utf8_lossy(&output.stderr);
-        Ok(Some(said.trim().to_owned()))
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text += &String::from_utf8_lossy(&output.stderr);
+        Ok(Some(text.trim().to_owned()))
     }
 
-    /// The one list of that kind that apt accepted.
+    /// The path of the list with this ending among those that apt accepted.
     fn list(&self, ending: &str) -> Result<PathBuf, Error> {
         let entries = fs::read_dir(self.path("lists")).map_err(self.failed())?;
         let mut paths = entries.flatten().map(|entry| entry.path());
         paths
             .find(|path| path.to_string_lossy().ends_with(ending))
-            .ok_or_else(|| Error::Index(format!("apt kept no {}", ending.trim_start_matches('_'))))
+            .ok_or_else(|| {
+                Error::Index(format!(
+                    "apt kept no file {}",
+                    ending.trim_start_matches('_')
+                ))
+            })
     }
 
-    fn refused(&self, said: String) -> Error {
+    fn update_failed(&self, output: String) -> Error {
         Error::Apt {
             suite: self.suite.clone(),
-            said,
+            output,
         }
     }
 

@@ -1,4 +1,5 @@
-//! The guest's root file system: packages merged, trimmed, and completed with the little that no package brings.
+//! Assembles the guest's root file system: merges and trims the packages, and adds the few files
+//! that are in no package.
 
 mod system;
 mod trim;
@@ -9,79 +10,61 @@ use crate::architecture::Architecture;
 use crate::elf;
 use crate::lock::{Input, Lock};
 use crate::tree::{self, Tree};
-use crate::unpack::{self, Limits, SITE_PACKAGES, unpack_deb, unpack_wheel};
+use crate::unpack::{self, SITE_PACKAGES, UnpackLimits, unpack_deb, unpack_wheel};
 
 /// Why the packages do not make a root file system.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A package cannot be unpacked.
     #[error("cannot unpack {input}")]
     Unpack {
-        /// Its file.
         input: String,
-        /// Why.
         source: unpack::Error,
     },
-    /// Packages do not fit together.
     #[error("cannot add {input} to the image")]
-    Merge {
-        /// Its file, or `system files`.
-        input: String,
-        /// Why.
-        source: tree::Error,
-    },
-    /// Something that a guest needs is missing.
-    #[error("the packages bring no {0}: the lock lacks a package")]
+    Merge { input: String, source: tree::Error },
+    #[error("the packages have no {0}: add the package that has it to the lock")]
     Missing(&'static str),
-    /// A library that nothing brings: a newer package needs it, or the lock lacks one.
-    #[error("{path} needs {library}, which no package of the lock brings")]
-    MissingLibrary {
-        /// Who needs it.
+    #[error(
+        "{path} needs {library}, which no package has: add the package that has it to the lock"
+    )]
+    MissingLibrary { path: String, library: String },
+    #[error("{0} is a damaged program")]
+    Damaged(String),
+    #[error("{path} is not a program for {expected}")]
+    WrongArchitecture {
         path: String,
-        /// Its name.
-        library: String,
-    },
-    /// A program whose tables make no sense.
-    #[error("{0} is a broken program")]
-    Broken(String),
-    /// A program is for another machine.
-    #[error("{path} is no program for {expected}")]
-    WrongMachine {
-        /// The file.
-        path: String,
-        /// What the lock says.
         expected: Architecture,
     },
 }
 
-/// The guest's interpreter.
+/// The path of the guest's interpreter.
 pub(crate) const PYTHON: &str = "usr/bin/python3.14";
-/// Its standard library.
+/// The folder of the standard library.
 pub(crate) const STDLIB: &str = "usr/lib/python3.14";
 
-/// Puts the packages of a lock together. `told` hears of each package done.
+/// Assembles the packages of a lock. `unpacked` gets the number of packages done so far.
 pub(crate) fn assemble(
     lock: &Lock,
     architecture: Architecture,
     packages: &[Vec<u8>],
-    told: &dyn Fn(usize),
+    unpacked: &dyn Fn(usize),
 ) -> Result<Tree, Error> {
     let mut tree = Tree::default();
     for (done, (input, package)) in lock.inputs.iter().zip(packages).enumerate() {
-        let unpacked = match input {
-            Input::Deb { .. } => unpack_deb(package, Limits::default()),
-            Input::Wheel { .. } => unpack_wheel(package, Limits::default()),
+        let files = match input {
+            Input::Deb { .. } => unpack_deb(package, UnpackLimits::default()),
+            Input::Wheel { .. } => unpack_wheel(package, UnpackLimits::default()),
         };
-        let mut unpacked = unpacked.map_err(|source| Error::Unpack {
+        let mut files = files.map_err(|source| Error::Unpack {
             input: input.file_name(),
             source,
         })?;
-        unpacked.retain(|path| trim::keeps(input.name(), path, architecture));
-        tree.merge(unpacked).map_err(|source| Error::Merge {
+        files.retain(|path| trim::keeps(input.name(), path, architecture));
+        tree.merge(files).map_err(|source| Error::Merge {
             input: input.file_name(),
             source,
         })?;
-        told(done + 1);
+        unpacked(done + 1);
     }
     system::complete(&mut tree).map_err(|source| Error::Merge {
         input: "system files".to_owned(),
@@ -91,7 +74,7 @@ pub(crate) fn assemble(
     Ok(tree)
 }
 
-/// Catches a lock that lacks something, before an engine does.
+/// Finds out that the lock lacks a package, before an engine does.
 fn check(tree: &Tree, architecture: Architecture) -> Result<(), Error> {
     if tree.file(PYTHON).is_none() {
         return Err(Error::Missing("interpreter"));
@@ -112,10 +95,10 @@ fn check(tree: &Tree, architecture: Architecture) -> Result<(), Error> {
     check_programs(tree, architecture)
 }
 
-/// Every program and library is for this machine, and finds what it asks the loader for.
+/// Checks that every program and library is for this architecture and has the libraries it needs.
 fn check_programs(tree: &Tree, architecture: Architecture) -> Result<(), Error> {
     let libraries = format!("usr/lib/{}/", architecture.triplet());
-    // Wheels bring libraries of their own, which they find beside themselves.
+    // Wheels bring libraries of their own, which they find by relative paths.
     let bundled: BTreeSet<_> = tree
         .files()
         .filter(|(path, _)| path.is_within(SITE_PACKAGES))
@@ -126,15 +109,15 @@ fn check_programs(tree: &Tree, architecture: Architecture) -> Result<(), Error> 
         .filter(|(_, data)| data.starts_with(b"\x7fELF"))
     {
         if Architecture::of_elf(data) != Some(architecture) {
-            return Err(Error::WrongMachine {
+            return Err(Error::WrongArchitecture {
                 path: path.to_string(),
                 expected: architecture,
             });
         }
-        let needed = elf::needed(data).ok_or_else(|| Error::Broken(path.to_string()))?;
+        let needed = elf::needed(data).ok_or_else(|| Error::Damaged(path.to_string()))?;
         for name in needed {
-            let brought = path.is_within(SITE_PACKAGES) && bundled.contains(name);
-            if !brought && tree.get(&format!("{libraries}{name}")).is_none() {
+            let is_bundled = path.is_within(SITE_PACKAGES) && bundled.contains(name);
+            if !is_bundled && tree.get(&format!("{libraries}{name}")).is_none() {
                 return Err(Error::MissingLibrary {
                     path: path.to_string(),
                     library: name.to_owned(),
@@ -159,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_program_finds_its_libraries() {
+    fn programs_without_their_libraries_are_rejected() {
         let libc = (
             "usr/lib/x86_64-linux-gnu/libc.so.6",
             elf::tests::write(62, &[]),
@@ -173,14 +156,17 @@ mod tests {
         let arm = (PYTHON, elf::tests::write(183, &["libc.so.6"]));
         assert!(matches!(
             check_with(&[libc.clone(), arm]),
-            Err(Error::WrongMachine { .. })
+            Err(Error::WrongArchitecture { .. })
         ));
         let broken = (PYTHON, libc.1[..40].to_vec());
-        assert!(matches!(check_with(&[libc, broken]), Err(Error::Broken(_))));
+        assert!(matches!(
+            check_with(&[libc, broken]),
+            Err(Error::Damaged(_))
+        ));
     }
 
     #[test]
-    fn wheels_find_what_they_bring() {
+    fn wheels_may_bring_their_libraries() {
         let module = (
             "usr/lib/python3.14/site-packages/x/y.so",
             elf::tests::write(62, &["libz-1.so"]),

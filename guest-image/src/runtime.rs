@@ -1,4 +1,4 @@
-//! The guest's own Python, which becomes `/opt/guest` in the image.
+//! The guest's runtime: the Python files that are `/opt/guest` in the image.
 
 mod walk;
 
@@ -9,14 +9,14 @@ use std::{fs, io};
 use crate::sha256;
 use crate::tree::{self, Node, Tree};
 
-/// Where it lives in the image.
+/// The folder of the runtime in the image.
 pub(crate) const FOLDER: &str = "opt/guest";
-/// What the container starts.
+/// The file that a container starts.
 pub(crate) const ENTRY: &str = "entry.py";
 
 static EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/runtime_files.rs"));
 
-/// Files by their path below [`FOLDER`], sorted.
+/// The content of the files by their path below [`FOLDER`], sorted.
 pub(crate) struct Runtime {
     files: Vec<(String, Cow<'static, [u8]>)>,
 }
@@ -24,24 +24,16 @@ pub(crate) struct Runtime {
 /// Why a runtime cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The folder given cannot be read.
-    #[error("cannot read the runtime in {path:?}")]
-    Read {
-        /// The folder or file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It cannot start.
-    #[error("the runtime has no {ENTRY}")]
+    #[error("cannot read the guest's runtime in {path:?}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("the guest's runtime has no {ENTRY}")]
     NoEntry,
-    /// A path has no place in an image.
     #[error(transparent)]
     Tree(#[from] tree::Error),
 }
 
 impl Runtime {
-    /// The one this program was built with.
+    /// The runtime that this program was built with.
     pub(crate) fn embedded() -> Self {
         let files = EMBEDDED
             .iter()
@@ -51,7 +43,7 @@ impl Runtime {
         }
     }
 
-    /// One in a folder, for work on the runtime itself.
+    /// Reads a runtime from a folder.
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -65,11 +57,11 @@ impl Runtime {
         Ok(Self { files })
     }
 
-    /// A sum over paths and contents.
+    /// A digest of all paths and contents.
     pub(crate) fn digest(&self) -> String {
         let mut text = String::new();
         for (path, data) in &self.files {
-            text.push_str(&sha256::hex(data));
+            text.push_str(&sha256::hex_digest(data));
             text.push(' ');
             text.push_str(path);
             text.push('\n');
@@ -77,7 +69,7 @@ impl Runtime {
         sha256::digest(text.as_bytes())
     }
 
-    /// Its files where the image has them.
+    /// The files at their places in the image.
     pub(crate) fn tree(&self) -> Result<Tree, Error> {
         if !self.files.iter().any(|(path, _)| path == ENTRY) {
             return Err(Error::NoEntry);
@@ -95,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_python_files_belong_to_it() {
+    fn only_python_files_are_read() {
         let folder = tempfile::tempdir().expect("a folder");
         for path in [
             "entry.py",
@@ -126,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_needed() {
+    fn runtime_without_entry_is_rejected() {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = Runtime::read(folder.path()).expect("readable");
         assert!(matches!(runtime.tree(), Err(Error::NoEntry)));

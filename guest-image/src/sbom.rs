@@ -1,4 +1,4 @@
-//! A bill of materials from a lock, as SPDX 2.3 JSON: the same bytes from the same lock.
+//! Makes a bill of materials from a lock, as SPDX 2.3 JSON: the same bytes from the same lock.
 
 #![expect(clippy::struct_field_names, reason = "the names are those of SPDX")]
 
@@ -73,7 +73,8 @@ struct Relationship {
 const IMAGE: &str = "SPDXRef-image";
 const UNKNOWN: &str = "NOASSERTION";
 
-/// The bill of the image that `lock` makes; with `digests`, it names the image by its manifest.
+/// The bill of materials of the image that is built from `lock`; with `digests` it has the digest
+/// of the image's manifest.
 pub fn sbom(lock: &Lock, digests: Option<&Digests>) -> Result<String, Error> {
     let name = format!(
         "mcp-code-bridge-guest-{}-{}",
@@ -98,7 +99,7 @@ pub fn sbom(lock: &Lock, digests: Option<&Digests>) -> Result<String, Error> {
         related_spdx_element: IMAGE.to_owned(),
     }];
     relationships.extend(contained);
-    let identity = sha256::hex(format!("{lock_digest} {manifest:?}").as_bytes());
+    let identity = sha256::hex_digest(format!("{lock_digest} {manifest:?}").as_bytes());
     let document = Document {
         spdx_version: "SPDX-2.3",
         data_license: "CC0-1.0",
@@ -174,7 +175,7 @@ impl Checksum {
     }
 }
 
-/// SPDX takes letters, digits, dots and dashes.
+/// Replaces what SPDX does not allow in identifiers.
 fn identifier(text: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_alphanumeric() || character == '.' {
@@ -186,7 +187,7 @@ fn identifier(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
-/// A package URL escapes these in versions.
+/// Escapes a version for a package URL.
 fn escaped(version: &str) -> String {
     version
         .replace('+', "%2B")
@@ -194,7 +195,7 @@ fn escaped(version: &str) -> String {
         .replace('~', "%7E")
 }
 
-/// The lock's moment as SPDX writes it: nothing here knows when it runs.
+/// The snapshot time of the lock as SPDX writes it, instead of the time of this run.
 fn created(snapshot: &str) -> String {
     let part = |from, to| snapshot.get(from..to).unwrap_or_default();
     format!(
@@ -214,7 +215,7 @@ mod tests {
     use crate::architecture::Architecture;
 
     #[test]
-    fn names_every_input_once() {
+    fn every_input_is_listed_once() {
         let lock = Lock::embedded("base", Architecture::Amd64).unwrap();
         let text = sbom(&lock, None).unwrap();
         assert_eq!(text, sbom(&lock, None).unwrap());
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_one_reads_so() {
+    fn small_bill_of_materials() {
         let lock = r#"{"schema":1,"flavour":"small","architecture":"arm64","suite":"unstable","snapshot":"20261030T200801Z","inputs":[
             {"kind":"deb","name":"zlib1g","version":"1:1.3+really1-4","architecture":"arm64","sha256":"SUM","size":1,"url":"mirror://debian/pool/main/z/zlib/zlib1g_1.3_arm64.deb"},
             {"kind":"wheel","name":"six","version":"1.17","tags":"py3-none-any","sha256":"SUM","size":1}]}"#

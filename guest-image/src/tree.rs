@@ -1,7 +1,7 @@
-//! A file system in memory: what an image will hold, before it is written.
+//! A file system in memory, which becomes an image.
 //!
-//! Nothing is ever unpacked to the host's file system from an archive: entries land here, and only where their path
-//! and their link targets stay inside.
+//! Archives are unpacked to it and never to the host's file system. An entry is accepted only if
+//! its path and the target of its link stay inside.
 
 mod path;
 
@@ -11,25 +11,29 @@ use std::sync::Arc;
 
 pub(crate) use path::{BadPath, TreePath};
 
-/// Folders at the top that are links into `usr` in a merged layout.
+/// Top-level folders that are links into `usr` in a merged layout.
 const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 
-/// What a path holds. Modes are few on purpose: 755 and 644, 777 for links, and what folders say.
+/// What is at a path. Files have mode 755 or 644, links 777, and only folders may have others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
-    /// A folder and its mode.
-    Directory { mode: u32 },
-    /// A regular file.
-    File { executable: bool, data: Arc<[u8]> },
+    Directory {
+        mode: u32,
+    },
+    File {
+        executable: bool,
+        data: Arc<[u8]>,
+    },
     /// A symbolic link.
-    Link { target: String },
+    Link {
+        target: String,
+    },
 }
 
 impl Node {
-    /// An ordinary folder.
     pub(crate) const DIRECTORY: Self = Self::Directory { mode: 0o755 };
 
-    /// A file that is not a program.
+    /// A file that is not executable.
     pub(crate) fn file(data: impl Into<Arc<[u8]>>) -> Self {
         Self::File {
             executable: false,
@@ -38,52 +42,29 @@ impl Node {
     }
 }
 
-/// Why an entry has no place in the tree.
+/// Why an entry cannot be added to the tree.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Error {
-    /// The path itself is bad.
     #[error(transparent)]
     Path(#[from] BadPath),
-    /// Two entries claim one path.
-    #[error("{path:?} is there twice")]
-    Twice {
-        /// Their path.
-        path: String,
-    },
-    /// The path leads through a link or a file.
-    #[error("{path:?} leads through {through:?}, which is no folder")]
-    Through {
-        /// The entry.
-        path: String,
-        /// What is in its way.
-        through: String,
-    },
-    /// A link points outside.
+    #[error("{path:?} occurs twice")]
+    Duplicate { path: String },
+    #[error("{path:?} is below {ancestor:?}, which is not a folder")]
+    NotAFolder { path: String, ancestor: String },
     #[error("the link {path:?} points to {target:?}, outside the image")]
-    Escape {
-        /// The link.
-        path: String,
-        /// Where it points.
-        target: String,
-    },
-    /// A hard link to what is no file of the same archive.
-    #[error("{path:?} is a hard link to {target:?}, which is no file of this archive")]
-    HardLink {
-        /// The link.
-        path: String,
-        /// Its target.
-        target: String,
-    },
+    Escape { path: String, target: String },
+    #[error("{path:?} is a hard link to {target:?}, which is not an earlier file of the archive")]
+    HardLink { path: String, target: String },
 }
 
-/// Paths and what they hold, in the order of their bytes: folders before what is in them.
+/// All paths in the order of their bytes, so that folders come before their content.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {
     nodes: BTreeMap<TreePath, Node>,
 }
 
 impl Tree {
-    /// Adds an entry; folders above it come into being. Two folders are one, anything else twice is an error.
+    /// Adds an entry, and the folders above it. A folder may be added again, anything else may not.
     pub(crate) fn insert(&mut self, path: TreePath, node: Node) -> Result<(), Error> {
         let Some(path) = merged(path, &node)? else {
             return Ok(());
@@ -95,9 +76,9 @@ impl Tree {
             match self.nodes.get(ancestor) {
                 Some(Node::Directory { .. }) => {}
                 Some(_) => {
-                    return Err(Error::Through {
+                    return Err(Error::NotAFolder {
                         path: path.to_string(),
-                        through: ancestor.to_owned(),
+                        ancestor: ancestor.to_owned(),
                     });
                 }
                 None => {
@@ -115,7 +96,7 @@ impl Tree {
                     occupied.insert(node);
                 }
                 _ => {
-                    return Err(Error::Twice {
+                    return Err(Error::Duplicate {
                         path: occupied.key().to_string(),
                     });
                 }
@@ -124,12 +105,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds an entry that this program names.
+    /// Adds an entry at a path that this program chose.
     pub(crate) fn put(&mut self, path: &str, node: Node) -> Result<(), Error> {
         self.insert(TreePath::known(path)?, node)
     }
 
-    /// Adds all of `other`. The same file in both is fine, two different ones are not.
+    /// Adds all entries of `other`. Both may have the same file, but not different ones at one
+    /// path.
     pub(crate) fn merge(&mut self, other: Self) -> Result<(), Error> {
         for (path, node) in other.nodes {
             if !matches!(node, Node::Directory { .. }) && self.nodes.get(&path) == Some(&node) {
@@ -140,12 +122,12 @@ impl Tree {
         Ok(())
     }
 
-    /// What `path` holds, links not followed.
+    /// What is at `path`; links are not followed.
     pub(crate) fn get(&self, path: &str) -> Option<&Node> {
         self.nodes.get(path)
     }
 
-    /// The bytes of the file at `path`.
+    /// The content of the file at `path`.
     pub(crate) fn file(&self, path: &str) -> Option<&Arc<[u8]>> {
         match self.nodes.get(path) {
             Some(Node::File { data, .. }) => Some(data),
@@ -153,12 +135,10 @@ impl Tree {
         }
     }
 
-    /// Everything, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&TreePath, &Node)> {
         self.nodes.iter()
     }
 
-    /// Every regular file, in order.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&TreePath, &Arc<[u8]>)> {
         self.nodes.iter().filter_map(|(path, node)| match node {
             Node::File { data, .. } => Some((path, data)),
@@ -166,7 +146,7 @@ impl Tree {
         })
     }
 
-    /// Keeps the files and links that `keep` says yes to, then drops folders that are empty.
+    /// Keeps the files and links for which `keep` is true, then removes empty folders.
     pub(crate) fn retain(&mut self, keep: impl Fn(&TreePath) -> bool) {
         self.nodes
             .retain(|path, node| matches!(node, Node::Directory { .. }) || keep(path));
@@ -181,18 +161,18 @@ impl Tree {
         });
     }
 
-    /// Bytes of all files together.
+    /// The size of all files, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.files().map(|(_, data)| data.len() as u64).sum()
     }
 
-    /// How many entries there are.
+    /// The number of files, folders and links.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 }
 
-/// Moves what old packages put into `/lib` to `/usr/lib`; `None` for the folder `/lib` itself.
+/// Moves `/lib/x` of old packages to `/usr/lib/x`; `None` for the folder `/lib` itself.
 fn merged(path: TreePath, node: &Node) -> Result<Option<TreePath>, BadPath> {
     let top = path.ancestors().next().unwrap_or(path.as_str());
     if !MERGED.contains(&top) {
@@ -204,7 +184,7 @@ fn merged(path: TreePath, node: &Node) -> Result<Option<TreePath>, BadPath> {
     TreePath::known(&format!("usr/{path}")).map(Some)
 }
 
-/// Refuses a link that points above the image's root.
+/// Rejects a link that points above the root of the image.
 fn check_target(path: &TreePath, target: &str) -> Result<(), Error> {
     let escape = || Error::Escape {
         path: path.to_string(),
@@ -239,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_into_being_and_merge() {
+    fn folders_are_created_and_merged() {
         let mut tree = Tree::default();
         tree.put("usr/lib/a", Node::file(*b"a")).expect("new");
         tree.put("usr/lib", Node::DIRECTORY)
@@ -253,29 +233,29 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_replaced_or_reached_through_a_link() {
+    fn no_entry_is_replaced_or_added_below_a_link() {
         let mut tree = Tree::default();
         tree.put("etc/x", link("../tmp")).expect("stays inside");
         assert!(matches!(
             tree.put("etc/x/y", Node::file(*b"")),
-            Err(Error::Through { .. })
+            Err(Error::NotAFolder { .. })
         ));
         assert!(matches!(
             tree.put("etc/x", Node::file(*b"")),
-            Err(Error::Twice { .. })
+            Err(Error::Duplicate { .. })
         ));
         assert!(matches!(
             tree.put("etc/x", Node::DIRECTORY),
-            Err(Error::Twice { .. })
+            Err(Error::Duplicate { .. })
         ));
         assert!(matches!(
             tree.put("etc", Node::file(*b"")),
-            Err(Error::Twice { .. })
+            Err(Error::Duplicate { .. })
         ));
     }
 
     #[test]
-    fn links_stay_inside() {
+    fn links_that_point_outside_are_rejected() {
         let mut tree = Tree::default();
         for good in ["x", "/etc/x", "../x", "../../tree", "/a/../b"] {
             tree.put(&format!("a/b/{}", good.len()), link(good))
@@ -290,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_takes_equal_files_only() {
+    fn different_files_at_one_path_are_rejected() {
         let mut tree = Tree::default();
         tree.put("a", Node::file(*b"1")).expect("new");
         let same = tree.clone();
@@ -299,14 +279,14 @@ mod tests {
         other.put("a", Node::file(*b"2")).expect("new");
         assert_eq!(
             tree.merge(other),
-            Err(Error::Twice {
+            Err(Error::Duplicate {
                 path: "a".to_owned()
             })
         );
     }
 
     #[test]
-    fn retaining_drops_folders_left_empty() {
+    fn empty_folders_are_removed() {
         let mut tree = Tree::default();
         tree.put("a/b/c", Node::file(*b"1")).expect("new");
         tree.put("a/d/e", Node::file(*b"1")).expect("new");

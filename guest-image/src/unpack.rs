@@ -1,4 +1,4 @@
-//! Reads packages into trees: Debian's `.deb` and Python's wheels. Everything in them is hostile until proven bounded.
+//! Unpacks Debian packages and Python wheels to trees. All that they say is untrusted.
 
 mod ar;
 mod deb;
@@ -11,18 +11,16 @@ pub(crate) use wheel::{SITE_PACKAGES, unpack_wheel};
 
 use crate::tree;
 
-/// What one package may cost.
+/// How large one package may be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Entries in one package.
+pub(crate) struct UnpackLimits {
     pub(crate) entries: usize,
-    /// Bytes of one file.
     pub(crate) file_bytes: u64,
-    /// Bytes of the whole, headers included, after decompression.
+    /// Of the decompressed package, with headers.
     pub(crate) total_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for UnpackLimits {
     fn default() -> Self {
         Self {
             entries: 50_000,
@@ -35,36 +33,20 @@ impl Default for Limits {
 /// Why a package cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is no `ar` archive, or a broken one.
-    #[error("not a .deb archive: {0}")]
+    #[error("not an ar archive: {0}")]
     Ar(&'static str),
-    /// Its parts are not those of a package.
     #[error("not a Debian package: {0}")]
     Deb(&'static str),
-    /// It is no wheel.
     #[error("not a wheel: {0}")]
     Wheel(&'static str),
-    /// The data inside cannot be read.
-    #[error("the package's data is broken")]
+    #[error("the data of the package is damaged")]
     Data(#[source] io::Error),
-    /// The zip archive cannot be read.
-    #[error("the wheel's zip archive is broken")]
+    #[error("the zip archive of the wheel is damaged")]
     Zip(#[source] zip::result::ZipError),
-    /// More than it may hold.
-    #[error("the package holds more than {limit} {what}")]
-    TooMuch {
-        /// The bound.
-        limit: u64,
-        /// Of what.
-        what: &'static str,
-    },
-    /// An entry that is neither file, folder nor link.
+    #[error("the package has more than {limit} {what}")]
+    TooMuch { limit: u64, what: &'static str },
     #[error("{path:?} is a device, pipe or other special file")]
-    Special {
-        /// The entry.
-        path: String,
-    },
-    /// An entry that has no place in an image.
+    Special { path: String },
     #[error(transparent)]
     Entry(#[from] tree::Error),
 }
@@ -75,7 +57,7 @@ impl From<tree::BadPath> for Error {
     }
 }
 
-/// A reader that fails, rather than ends, once more than its share was read.
+/// A reader that fails, instead of ending, when more than its limit is read.
 struct Bounded<R> {
     inner: R,
     left: u64,
@@ -93,20 +75,20 @@ impl<R: Read> Read for Bounded<R> {
         self.left = self
             .left
             .checked_sub(count as u64)
-            .ok_or_else(|| io::Error::other("it unpacks to more than it may"))?;
+            .ok_or_else(|| io::Error::other("it is larger than the limit when decompressed"))?;
         Ok(count)
     }
 }
 
-/// Reads one file whose size was announced; neither more nor less is taken.
-fn read_exactly(reader: impl Read, size: u64, limits: Limits) -> Result<Vec<u8>, Error> {
+/// Reads one file of exactly the announced size.
+fn read_exactly(reader: impl Read, size: u64, limits: UnpackLimits) -> Result<Vec<u8>, Error> {
     if size > limits.file_bytes {
         return Err(Error::TooMuch {
             limit: limits.file_bytes,
             what: "bytes in one file",
         });
     }
-    // The announced size is not believed before the bytes are there.
+    // No more memory is reserved for an announced size than 1 MiB.
     let mut data = Vec::with_capacity(usize::try_from(size.min(1 << 20)).unwrap_or(0));
     let read = reader
         .take(size + 1)

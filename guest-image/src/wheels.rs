@@ -1,5 +1,6 @@
-//! A folder of wheels becomes part of a lock: each is read whole, so that one that is broken or meant for somebody else is
-//! refused here, by name, and not in a guest. Libraries that wheels take for granted are added from the lock's own list.
+//! Adds a folder of wheels to a lock. Each wheel is read completely, so that a damaged or
+//! incompatible one is rejected here, by name, and not in a guest. Debian libraries that wheels
+//! expect on every system are added from the lock's own list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -13,96 +14,68 @@ use crate::lock::{self, Input, Lock, MAX_INPUT_BYTES};
 use crate::progress::Progress;
 use crate::sha256;
 use crate::tree::Tree;
-use crate::unpack::{self, Limits, SITE_PACKAGES, unpack_wheel};
+use crate::unpack::{self, SITE_PACKAGES, UnpackLimits, unpack_wheel};
 
-/// What a wheel may ask the system for, and no package of the base image brings: the library, and the packages for it.
+/// Libraries that wheels expect but the base image does not have, each with the packages for it.
 const LIBRARIES: [(&str, &[&str]); 3] = [
     ("libatomic.so.1", &["libatomic1"]),
     ("libgcc_s.so.1", &["libgcc-s1"]),
     ("libstdc++.so.6", &["libgcc-s1", "libstdc++6"]),
 ];
 
-/// Why a folder of wheels cannot become part of a lock.
+/// Why a folder of wheels cannot be added to a lock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The folder, or a file in it, cannot be read.
     #[error("cannot read {path:?}")]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// There is nothing to add.
-    #[error("there is no wheel in {0:?}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("no wheel in {0:?}")]
     Empty(PathBuf),
-    /// A package that would have to be built.
     #[error(
-        "{0} is a source archive, and nothing is built here: take a wheel of it (pip download --only-binary=:all:)"
+        "cannot use {0}: it is a source archive, and nothing is built here; \
+        get a wheel: pip download --only-binary=:all: PACKAGE"
     )]
-    Source(String),
-    /// A file name that says nothing.
-    #[error("{0} is not named as wheels are: NAME-VERSION-PYTHON-ABI-PLATFORM.whl")]
+    SourceArchive(String),
+    #[error("{0} is not named like a wheel: NAME-VERSION-PYTHON-ABI-PLATFORM.whl")]
     Name(String),
-    /// It does not run in this image.
     #[error(
-        "{file} cannot go into the image: {why}; wheels that can: \
+        "cannot add {file} to the image: {why}; get a compatible wheel: \
         pip download --only-binary=:all: --python-version 3.14 --platform manylinux_2_28{suffix} --platform manylinux2014{suffix} -d DIR PACKAGE"
     )]
-    Unfit {
-        /// The wheel.
+    Incompatible {
         file: String,
-        /// What is wrong.
         why: &'static str,
-        /// How platforms of the image's machine end.
+        /// Of the platform tags for the image's architecture.
         suffix: &'static str,
     },
-    /// It cannot be unpacked.
-    #[error("{file} is broken")]
-    Broken {
-        /// The wheel.
-        file: String,
-        /// Why.
-        source: unpack::Error,
-    },
-    /// It is another package than its name says.
-    #[error("{file} is not what it is named: its metadata says {name:?}")]
-    Renamed {
-        /// The wheel.
-        file: String,
-        /// The name inside.
+    #[error("{file} is damaged")]
+    Damaged { file: String, source: unpack::Error },
+    #[error("{file} does not have the right name: its metadata says {name:?}")]
+    Renamed { file: String, name: String },
+    #[error("{name} occurs twice: {one} and {other}")]
+    Duplicate {
         name: String,
-    },
-    /// Only one of them can be imported.
-    #[error("{name} is there twice: {one} and {other}")]
-    Twice {
-        /// The package.
-        name: String,
-        /// One file.
         one: String,
-        /// The other.
         other: String,
     },
-    /// The lock itself is wrong, or becomes too large.
     #[error(transparent)]
     Lock(#[from] lock::Error),
-    /// The lock is for a machine that no image is made for.
     #[error(transparent)]
     Architecture(#[from] UnknownArchitecture),
 }
 
-/// `lock` with the wheels in `folder` instead of those it had, and with the libraries that they ask for.
+/// A lock with the wheels in `folder` instead of those in `lock`, and with the libraries that they
+/// need. Requirements that are not among the wheels are reported as warnings.
 pub fn pin_wheels(lock: &Lock, folder: &Path, progress: &dyn Progress) -> Result<Lock, Error> {
     let files = wheels_in(folder)?;
-    let mut found = Found::default();
+    let mut set = WheelSet::default();
     for (done, file) in files.iter().enumerate() {
         progress.report("reading wheels", done as u64, Some(files.len() as u64));
-        found.add(lock, &folder.join(file), file)?;
+        set.add(lock, &folder.join(file), file)?;
     }
-    for (name, by) in found.unmet() {
+    for (name, by) in set.missing() {
         progress.warn(&format!("{by} needs {name}, which is not among the wheels"));
     }
-    let wanted = found.packages();
+    let wanted = set.packages();
     let (added, libraries) = (lock.libraries.iter().cloned())
         .partition::<Vec<_>, _>(|library| wanted.contains(library.name()));
     let debs = lock
@@ -112,12 +85,12 @@ pub fn pin_wheels(lock: &Lock, folder: &Path, progress: &dyn Progress) -> Result
     let inputs = debs
         .cloned()
         .chain(added)
-        .chain(found.wheels.into_values())
+        .chain(set.wheels.into_values())
         .collect();
     Ok(lock.with_inputs(lock.snapshot.clone(), inputs, libraries)?)
 }
 
-/// Names of the wheels in a folder, sorted.
+/// The file names of the wheels in a folder, sorted.
 fn wheels_in(folder: &Path) -> Result<Vec<String>, Error> {
     let failed = |source| Error::Read {
         path: folder.to_owned(),
@@ -131,7 +104,7 @@ fn wheels_in(folder: &Path) -> Result<Vec<String>, Error> {
             .to_string_lossy()
             .into_owned();
         match Path::new(&name).extension().and_then(OsStr::to_str) {
-            Some("gz" | "zip") => return Err(Error::Source(name)),
+            Some("gz" | "zip") => return Err(Error::SourceArchive(name)),
             Some("whl") => wheels.push(name),
             _ => {}
         }
@@ -143,21 +116,22 @@ fn wheels_in(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(wheels)
 }
 
-/// What has been read.
+/// The wheels read so far, and what they need.
 #[derive(Default)]
-struct Found {
-    /// By their normalised names.
+struct WheelSet {
+    /// By normalised name.
     wheels: BTreeMap<String, Input>,
-    /// Libraries that their files ask the loader for.
+    /// The shared libraries that their extension modules need.
     needed: BTreeSet<String>,
-    /// Packages that they cannot do without, by normalised names, each with one that says so.
+    /// The packages that they always require, by normalised name, each with a wheel that requires
+    /// it.
     required: BTreeMap<String, String>,
 }
 
-impl Found {
+impl WheelSet {
     fn add(&mut self, lock: &Lock, path: &Path, file: &str) -> Result<(), Error> {
         let architecture = lock.architecture()?;
-        let unfit = |why| Error::Unfit {
+        let incompatible = |why| Error::Incompatible {
             file: file.to_owned(),
             why,
             suffix: architecture.wheel_suffix(),
@@ -167,32 +141,32 @@ impl Found {
             source,
         };
         if fs::metadata(path).map_err(failed)?.len() > MAX_INPUT_BYTES {
-            return Err(unfit("it is too large"));
+            return Err(incompatible("it is larger than 256 MiB"));
         }
         let data = fs::read(path).map_err(failed)?;
         let input = input(file, &data).ok_or_else(|| Error::Name(file.to_owned()))?;
         lock.accepts(&input).map_err(|error| match error {
-            lock::Error::Invalid { why, .. } => unfit(why),
+            lock::Error::Invalid { why, .. } => incompatible(why),
             other => other.into(),
         })?;
-        let broken = |source| Error::Broken {
+        let damaged = |source| Error::Damaged {
             file: file.to_owned(),
             source,
         };
-        let tree = unpack_wheel(&data, Limits::default()).map_err(broken)?;
-        let name = normal(input.name());
+        let tree = unpack_wheel(&data, UnpackLimits::default()).map_err(damaged)?;
+        let name = normalised(input.name());
         let metadata = metadata(&tree);
         let inside = header(&metadata, "Name").next().unwrap_or_default();
-        if normal(inside) != name {
+        if normalised(inside) != name {
             return Err(Error::Renamed {
                 file: file.to_owned(),
                 name: inside.chars().take(100).collect(),
             });
         }
-        // What is needed under a condition may be needed elsewhere, or never.
+        // A requirement with a condition may not apply to the guest.
         for requirement in header(&metadata, "Requires-Dist").filter(|text| !text.contains(';')) {
             let end = requirement.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
-            let required = normal(&requirement[..end.unwrap_or(requirement.len())]);
+            let required = normalised(&requirement[..end.unwrap_or(requirement.len())]);
             self.required
                 .entry(required)
                 .or_insert_with(|| name.clone());
@@ -204,7 +178,7 @@ impl Found {
             }
         }
         if let Some(other) = self.wheels.insert(name.clone(), input) {
-            return Err(Error::Twice {
+            return Err(Error::Duplicate {
                 name,
                 one: other.file_name(),
                 other: file.to_owned(),
@@ -213,22 +187,25 @@ impl Found {
         Ok(())
     }
 
-    /// Packages that are not there, each with one that needs it.
-    fn unmet(&self) -> impl Iterator<Item = (&String, &String)> {
+    /// Required packages that are not among the wheels, each with a wheel that requires it.
+    fn missing(&self) -> impl Iterator<Item = (&String, &String)> {
         let required = self.required.iter();
         required.filter(|(name, _)| !self.wheels.contains_key(*name))
     }
 
-    /// Debian's packages that bring what the wheels take for granted.
+    /// The Debian packages with the libraries that the wheels need.
     fn packages(&self) -> BTreeSet<&'static str> {
-        let asked = LIBRARIES
+        let needed = LIBRARIES
             .iter()
             .filter(|(library, _)| self.needed.contains(*library));
-        asked.flat_map(|(_, packages)| *packages).copied().collect()
+        needed
+            .flat_map(|(_, packages)| *packages)
+            .copied()
+            .collect()
     }
 }
 
-/// A wheel by its file's name and content; `None` where it is not named as wheels are.
+/// The input for a wheel with this file name and content; `None` if it is not named like a wheel.
 fn input(file: &str, data: &[u8]) -> Option<Input> {
     let mut parts = file.strip_suffix(".whl")?.splitn(3, '-');
     let (name, version, tags) = (parts.next()?, parts.next()?, parts.next()?);
@@ -239,18 +216,18 @@ fn input(file: &str, data: &[u8]) -> Option<Input> {
         name: name.replace('_', "-"),
         version: version.to_owned(),
         tags: tags.to_owned(),
-        sha256: sha256::hex(data),
+        sha256: sha256::hex_digest(data),
         size: data.len() as u64,
     })
 }
 
-/// The one spelling of a package's name that all others are compared by.
-fn normal(name: &str) -> String {
+/// The name of a package in the form in which names are compared.
+fn normalised(name: &str) -> String {
     let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
-/// The text that describes an unpacked wheel, or nothing.
+/// The metadata of an unpacked wheel, or nothing.
 fn metadata(tree: &Tree) -> String {
     let described = tree.files().find(|(path, _)| {
         let inside = path
@@ -264,7 +241,7 @@ fn metadata(tree: &Tree) -> String {
     })
 }
 
-/// Values of one header of such a text.
+/// The values of a metadata field.
 fn header<'a>(metadata: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     let head = metadata.lines().take_while(|line| !line.is_empty());
     head.filter_map(move |line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))

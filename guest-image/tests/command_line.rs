@@ -1,4 +1,4 @@
-//! What a person or a script sees of `guest-image`.
+//! The program `guest-image`, as people and scripts use it.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use guest_image::{Architecture, Digests, Lock, committed};
 
-/// Runs it with a cache of its own and no source but what the test gives.
+/// Runs the program with its own cache and no other sources.
 fn run(cache: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_guest-image"))
         .args(arguments)
@@ -27,7 +27,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn digest_lock_and_sbom_print_what_is_committed() {
+fn digest_lock_and_sbom_describe_the_committed_image() {
     let cache = tempfile::tempdir().unwrap();
     for architecture in Architecture::ALL {
         let name = architecture.name();
@@ -51,7 +51,7 @@ fn digest_lock_and_sbom_print_what_is_committed() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart_from_failure() {
+fn wrong_usage_and_failure_have_different_exit_codes() {
     let cache = tempfile::tempdir().unwrap();
     for arguments in [
         &["build", "--what"][..],
@@ -82,13 +82,13 @@ fn wrong_usage_is_told_apart_from_failure() {
 }
 
 #[test]
-fn missing_inputs_are_named_with_ways_out() {
+fn missing_inputs_are_named_with_what_to_do() {
     let cache = tempfile::tempdir().unwrap();
     let output = run(cache.path(), &["build", "--offline", "--arch", "amd64"]);
     assert_eq!(output.status.code(), Some(4));
-    let said = stderr(&output);
+    let message = stderr(&output);
     for input in Lock::embedded("base", Architecture::Amd64).unwrap().inputs {
-        assert!(said.contains(&input.file_name()), "{said}");
+        assert!(message.contains(&input.file_name()), "{message}");
     }
     for word in [
         "offline",
@@ -97,12 +97,12 @@ fn missing_inputs_are_named_with_ways_out() {
         "lock --refresh",
         "MCP_BRIDGE_IMAGE_LOCK",
     ] {
-        assert!(said.contains(word), "{word} in {said}");
+        assert!(message.contains(word), "{word} in {message}");
     }
 }
 
 #[test]
-fn an_input_with_one_changed_byte_is_refused() {
+fn input_with_one_changed_byte_is_rejected() {
     let cache = tempfile::tempdir().unwrap();
     let inputs = tempfile::tempdir().unwrap();
     let lock = Lock::embedded("base", Architecture::Amd64).unwrap();
@@ -124,7 +124,7 @@ fn an_input_with_one_changed_byte_is_refused() {
 }
 
 #[test]
-fn an_archive_of_something_else_is_refused() {
+fn archive_of_another_image_is_rejected() {
     let cache = tempfile::tempdir().unwrap();
     let archive = cache.path().join("x.tar");
     fs::write(&archive, vec![0; 2048]).unwrap();
@@ -138,7 +138,7 @@ fn an_archive_of_something_else_is_refused() {
 }
 
 #[test]
-fn digests_of_a_lock_of_ones_own_are_read_beside_it() {
+fn digests_of_the_users_own_lock_are_read_beside_it() {
     let cache = tempfile::tempdir().unwrap();
     let path = cache.path().join("mine.json");
     let lock = Lock::embedded("base", Architecture::Arm64).unwrap();

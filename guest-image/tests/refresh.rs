@@ -1,4 +1,4 @@
-//! A lock is refreshed only from an index that apt verified.
+//! A lock is only refreshed from an index that apt has verified.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
-/// Serves these files to whoever asks; its address.
+/// Serves these files over HTTP; returns the URL.
 fn serve(files: BTreeMap<&'static str, String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
@@ -15,7 +15,7 @@ fn serve(files: BTreeMap<&'static str, String>) -> String {
         for stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
             let first = lines.next().unwrap_or_default();
-            // The rest of the head has to be read before the connection is closed.
+            // The rest of the request must be read before the connection is closed.
             let _ = lines.take_while(|line| !line.is_empty()).count();
             let path = first.split(' ').nth(1).unwrap_or_default();
             let (status, body) = match files.get(path) {
@@ -26,15 +26,15 @@ fn serve(files: BTreeMap<&'static str, String>) -> String {
                 "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 body.len()
             );
-            // apt may have hung up.
+            // apt may have closed the connection.
             let _ = (&stream).write_all((head + body).as_bytes());
         }
     });
     format!("http://{address}/debian")
 }
 
-/// What refreshing from that mirror says; it has to fail and to leave no lock.
-fn refused(mirror: &str) -> String {
+/// The error message of refreshing from that mirror, which must fail and write no lock.
+fn refresh_error(mirror: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let lock = folder.path().join("new.json");
     let output = Command::new(env!("CARGO_BIN_EXE_guest-image"))
@@ -52,13 +52,13 @@ fn refused(mirror: &str) -> String {
         .env("no_proxy", "127.0.0.1")
         .output()
         .expect("the program was built");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(!lock.exists(), "{said}");
-    said
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(!lock.exists(), "{message}");
+    message
 }
 
-/// Elsewhere than on Debian and its kin there is nothing to refuse with.
+/// Whether this is a system with apt.
 fn has_apt() -> bool {
     Path::new("/usr/bin/apt-get").exists()
 }
@@ -67,7 +67,7 @@ const PACKAGES: &str = "Package: libc6\nVersion: 9\nArchitecture: amd64\nFilenam
     SHA256: 0000000000000000000000000000000000000000000000000000000000000000\n";
 
 fn release() -> String {
-    // The sum of PACKAGES does not matter: apt must not get that far.
+    // apt must stop before it compares this with the SHA-256 of PACKAGES.
     let sum = "0".repeat(64);
     format!(
         "Origin: Debian\nLabel: Debian\nSuite: unstable\nCodename: sid\nDate: Fri, 30 Oct 2026 08:08:01 UTC\n\
@@ -77,22 +77,22 @@ fn release() -> String {
 }
 
 #[test]
-fn an_index_that_nobody_signed_is_refused() {
+fn unsigned_index_is_rejected() {
     if !has_apt() {
         return;
     }
-    let said = refused(&serve(BTreeMap::from([
+    let message = refresh_error(&serve(BTreeMap::from([
         ("/debian/dists/unstable/Release", release()),
         (
             "/debian/dists/unstable/main/binary-amd64/Packages",
             PACKAGES.to_owned(),
         ),
     ])));
-    assert!(said.contains("is not signed"), "{said}");
+    assert!(message.contains("is not signed"), "{message}");
 }
 
 #[test]
-fn an_index_signed_by_a_stranger_is_refused() {
+fn index_with_an_unknown_signature_is_rejected() {
     if !has_apt() {
         return;
     }
@@ -100,28 +100,28 @@ fn an_index_signed_by_a_stranger_is_refused() {
         "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\n{}-----BEGIN PGP SIGNATURE-----\n\niQ==\n=aaaa\n-----END PGP SIGNATURE-----\n",
         release()
     );
-    let said = refused(&serve(BTreeMap::from([
+    let message = refresh_error(&serve(BTreeMap::from([
         ("/debian/dists/unstable/InRelease", signed),
         (
             "/debian/dists/unstable/main/binary-amd64/Packages",
             PACKAGES.to_owned(),
         ),
     ])));
-    assert!(said.contains("could not fetch and verify"), "{said}");
+    assert!(message.contains("could not fetch and verify"), "{message}");
 }
 
 #[test]
-fn a_mirror_without_the_suite_is_refused() {
+fn mirror_without_the_suite_is_an_error() {
     if !has_apt() {
         return;
     }
-    let said = refused(&serve(BTreeMap::new()));
-    assert!(said.contains("could not fetch and verify"), "{said}");
+    let message = refresh_error(&serve(BTreeMap::new()));
+    assert!(message.contains("could not fetch and verify"), "{message}");
     for bad in [
         "ftp://mirror.example/debian",
         "http://mirror.example/a b",
         "http://m\nTrusted: yes",
     ] {
-        assert!(refused(bad).contains("no address of a mirror"));
+        assert!(refresh_error(bad).contains("invalid mirror"));
     }
 }

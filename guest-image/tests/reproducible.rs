@@ -1,20 +1,21 @@
-//! The same lock gives the same bytes, wherever, whenever and by whomever it is built, and they are those committed.
+//! The same lock gives the same bytes in every environment, and they are the committed image.
 //!
-//! The inputs come from where `guest-image` looks: `GUEST_IMAGE_INPUTS`, the cache, a mirror of Debian, the snapshot archive.
+//! The inputs come from the usual sources: `GUEST_IMAGE_INPUTS`, the cache, a Debian mirror, the
+//! snapshot archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use guest_image::{Architecture, Silent, committed, verify};
+use guest_image::{Architecture, Archive, Silent, committed};
 
-/// How a build differs from another.
+/// What differs between two builds.
 struct Circumstances<'a> {
     umask: &'a str,
     locale: &'a str,
     zone: &'a str,
     seed: &'a str,
-    /// Part of every path that the build sees.
+    /// Part of all paths of the build.
     folder: &'a str,
 }
 
@@ -33,7 +34,7 @@ const SECOND: Circumstances = Circumstances {
     folder: "another folder, with a long name and an ümlaut",
 };
 
-/// Runs `guest-image build` in a folder of its own; the path of the archive.
+/// Runs `guest-image build` in a folder of its own; returns the path of the archive.
 fn build(scratch: &Path, architecture: Architecture, circumstances: &Circumstances) -> PathBuf {
     let folder = scratch.join(circumstances.folder);
     let temporary = folder.join("tmp");
@@ -51,7 +52,7 @@ fn build(scratch: &Path, architecture: Architecture, circumstances: &Circumstanc
         .env("PYTHONOPTIMIZE", circumstances.umask)
         .output()
         .expect("the program was built");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let left: Vec<_> = fs::read_dir(&temporary)
         .expect("a readable folder")
         .collect();
@@ -59,32 +60,34 @@ fn build(scratch: &Path, architecture: Architecture, circumstances: &Circumstanc
     folder.join(format!("result/guest-base-{architecture}.tar"))
 }
 
-fn said(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn is_committed(archive: &Path, architecture: Architecture) {
+fn assert_committed(path: &Path, architecture: Architecture) {
     let expected = committed("base", architecture.name()).expect("its digests are committed");
-    let verified = verify(archive, &expected, &Silent).expect("the archive is the committed image");
-    assert_eq!(verified.architecture, architecture);
-    let length = archive.metadata().expect("it was just read").len();
-    assert_eq!(expected.archive_bytes, Some(length));
+    let mut archive = Archive::open(path).expect("it was just written");
+    let verified = archive
+        .inspect(&expected, &Silent)
+        .expect("the archive is the committed image");
+    assert_eq!(verified.python, Some(architecture));
+    assert_eq!(expected.archive_bytes, Some(archive.bytes()));
 }
 
 #[test]
-fn two_builds_are_equal_and_are_the_committed_image() {
+fn two_builds_give_the_committed_image() {
     let scratch = tempfile::tempdir().unwrap();
     let first = build(scratch.path(), Architecture::Amd64, &FIRST);
     let second = build(scratch.path(), Architecture::Amd64, &SECOND);
     let (one, other) = (fs::read(&first).unwrap(), fs::read(&second).unwrap());
     let difference = one.iter().zip(&other).position(|(a, b)| a != b);
     assert!(one == other, "they differ from byte {difference:?} on");
-    is_committed(&first, Architecture::Amd64);
+    assert_committed(&first, Architecture::Amd64);
 }
 
 #[test]
-fn the_image_for_another_machine_is_the_committed_one() {
+fn build_for_another_architecture_gives_the_committed_image() {
     let scratch = tempfile::tempdir().unwrap();
     let archive = build(scratch.path(), Architecture::Arm64, &SECOND);
-    is_committed(&archive, Architecture::Arm64);
+    assert_committed(&archive, Architecture::Arm64);
 }

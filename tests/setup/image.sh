@@ -14,7 +14,7 @@ if [ "$status" = 0 ]; then
   echo "image: $(tail -n 1 "$out/built") as committed"
   exit 0
 fi
-# 4: inputs are nowhere to be had. Anything else is not mended by other packages.
+# 4: inputs unavailable. Other packages do not help with anything else.
 if [ "$status" != 4 ] || [ -z "${IMAGE_REFRESH:-}" ]; then
   echo "image: could not be built as committed (exit $status)" >&2
   exit 1

@@ -99,7 +99,7 @@ fn pictures_arrive_as_images(engine: &EngineUnderTest) {
     let svg = bridge.run("class S:\n    def _repr_svg_(self): return '<svg/>'\nS()");
     assert_eq!(blocks(&svg, "resource")[0]["resource"]["text"], "<svg/>");
     // A guest that lies about what it sends.
-    let lie = "from mcp._guest.rpc import calls\nfrom mcp._guest.frames import encode\ncalls().tell(encode({'type': 'display', 'mime': 'image/png', 'data': '<script>'}))";
+    let lie = "from _mcp_guest.session import session\nfrom _mcp_guest.frames import encode\nsession.calls.notify(encode({'type': 'display', 'mime': 'image/png', 'data': '<script>'}))";
     let answer = bridge.run(lie);
     assert_eq!(answer.text(), "shown: 1 more that could not be shown");
     assert_eq!(blocks(&answer, "image").len(), 0);

@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of MCP, engines, guests or settings.
 
+pub mod error;
+pub mod fs;
 pub mod json;
 pub mod media;
 pub mod random;

@@ -1,7 +1,10 @@
-"""Helpers for code that runs in the sandbox: the servers that are there, their tools and docs, and calls by name."""
+"""Helpers for code in the sandbox: servers, their tools and docs, calls by name, memories, saved
+tools and output."""
 
-from mcp._guest.errors import MCPError, ToolError
-from mcp._guest.manual import documented, installed, text
+from _mcp_guest.api.errors import MCPError, ToolError
+from _mcp_guest.api.manual import documented, installed, text
+from _mcp_guest.lazy import lazy
+from _mcp_guest.session import session
 
 __all__ = [
     "MCPError",
@@ -38,7 +41,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from mcp._guest.docs import Docs
+    from _mcp_guest.api import outputs as run_outputs
+    from _mcp_guest.display import display
+    from _mcp_guest.servers import docs as tool_docs
+    from _mcp_guest.servers import naming, results
+    from _mcp_guest.servers.docs import Docs
+    from _mcp_guest.servers.proxies import ServerModule
+    from _mcp_guest.state import memory, saving
+else:
+    run_outputs = lazy("_mcp_guest.api.outputs")
+    display = lazy("_mcp_guest.display.display")
+    tool_docs = lazy("_mcp_guest.servers.docs")
+    naming = lazy("_mcp_guest.servers.naming")
+    results = lazy("_mcp_guest.servers.results")
+    memory = lazy("_mcp_guest.state.memory")
+    saving = lazy("_mcp_guest.state.saving")
 
 
 @documented
@@ -48,32 +65,26 @@ def capability_summary() -> str:
 
 @documented
 def show(*values: object) -> None:
-    _load("display").show(*values)
+    display.show(*values)
 
 
 def __getattr__(name: str) -> "Any":
     if name == "last_output":
-        return _load("output").last()
+        return run_outputs.last()
     if name == "outputs":
-        return _load("output").outputs()
+        return run_outputs.outputs()
     raise AttributeError(f"module 'mcp.runtime' has no attribute {name!r}", name=name)
 
 
-def _load(name: str) -> "Any":
-    from mcp._guest.loading import load
-
-    return load(f"mcp._guest.{name}")
-
-
 def _is_loaded(server: str) -> bool:
-    return server in _load("servers").servers()
+    return server in session.servers.loaded
 
 
 def _call(server: str, tool: str, arguments: "dict[str, Any] | None") -> "tuple[dict[str, Any], dict[str, Any]]":
-    """Parameters of the request, and what is needed to unwrap the answer."""
+    """The parameters of the request, and the arguments that unwrap its result."""
     if arguments is not None and not isinstance(arguments, dict):
         raise TypeError(f"call_tool: arguments must be a dict or None, not {type(arguments).__name__}")
-    state = _load("servers").module(server).__mcp_known__()
+    state = session.servers.module(server).__mcp_ready__()
     if state.failure:
         raise MCPError(state.failure)
     known = state.find(str(tool))
@@ -84,29 +95,29 @@ def _call(server: str, tool: str, arguments: "dict[str, Any] | None") -> "tuple[
 
 @documented
 async def call_tool(server: str, tool: str, arguments: "dict[str, Any] | None" = None) -> "Any":
-    params, told = _call(server, tool, arguments)
-    return _load("results").unwrap(await _load("rpc").calls().request("call_tool", params), **told)
+    params, context = _call(server, tool, arguments)
+    return results.unwrap(await session.calls.request("call_tool", params), **context)
 
 
 @documented
 def call_tool_sync(server: str, tool: str, arguments: "dict[str, Any] | None" = None) -> "Any":
-    params, told = _call(server, tool, arguments)
-    return _load("results").unwrap(_load("rpc").calls().request_sync("call_tool", params), **told)
+    params, context = _call(server, tool, arguments)
+    return results.unwrap(session.calls.request_sync("call_tool", params), **context)
 
 
 @documented
 async def list_tools(server: str) -> "list[dict[str, Any]]":
-    name = _load("servers").module(server).__mcp_state__.name
-    payload = await _load("rpc").calls().request("list_tools", {"server": name})
+    name = session.servers.module(server).__mcp_state__.name
+    payload = await session.calls.request("list_tools", {"server": name})
     found = payload.get("tools") if isinstance(payload, dict) else payload
     tools = [tool for tool in found if isinstance(tool, dict)] if isinstance(found, list) else []
-    names = _load("naming").aliases([str(tool.get("name", "")) for tool in tools], "tool")
+    names = naming.aliases([str(tool.get("name", "")) for tool in tools], "tool")
     return [_listed(tool, names[str(tool.get("name", ""))]) for tool in tools]
 
 
 @documented
 def list_tools_sync(server: str) -> "tuple[dict[str, Any], ...]":
-    state = _load("servers").module(server).__mcp_known__()
+    state = session.servers.module(server).__mcp_ready__()
     return tuple(_listed(tool.definition, tool.alias) for tool in state.offered())
 
 
@@ -121,18 +132,18 @@ def _listed(tool: "dict[str, Any]", alias: str) -> "dict[str, Any]":
 
 @documented
 async def list_servers() -> "tuple[str, ...]":
-    return list_servers_sync()  # type: ignore[no-any-return]
+    return tuple(session.servers.loaded)
 
 
 @documented
 def list_servers_sync() -> "tuple[str, ...]":
-    return tuple(_load("servers").servers())
+    return tuple(session.servers.loaded)
 
 
 @documented
 def discovered_servers(detailed: bool = False) -> "tuple[Any, ...]":
-    payload = _load("rpc").calls().request_sync("discovered_servers", {"detailed": bool(detailed)})
-    found = payload.get("servers") if isinstance(payload, dict) else payload
+    payload = session.calls.request_sync("discovered_servers", {"detailed": bool(detailed)})
+    found: Any = payload.get("servers") if isinstance(payload, dict) else payload
     entries = [{"name": entry} if isinstance(entry, str) else entry for entry in found or ()]
     entries = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
     if not detailed:
@@ -142,25 +153,22 @@ def discovered_servers(detailed: bool = False) -> "tuple[Any, ...]":
 
 @documented
 def describe_server(name: str) -> "dict[str, Any]":
-    servers = _load("servers")
-    known = servers.servers().get(name) or next(
-        (server for server in servers.servers().values() if server.__mcp_state__.alias == name), None
-    )
-    if known is not None:
-        return _described(known)
-    payload = _load("rpc").calls().request_sync("describe_server", {"server": name})
+    loaded = session.servers.loaded.get(name) or session.servers.by_alias.get(name)
+    if loaded is not None:
+        return _described(loaded)
+    payload = session.calls.request_sync("describe_server", {"server": name})
     return {**payload, "loaded": False} if isinstance(payload, dict) else {"name": name, "loaded": False}
 
 
-def _described(server: "Any") -> "dict[str, Any]":
-    state = server.__mcp_known__()
-    told = {key: value for key, value in state.entry.items() if key not in ("name", "alias", "tools")}
+def _described(server: "ServerModule") -> "dict[str, Any]":
+    state = server.__mcp_ready__()
+    more = {key: value for key, value in state.entry.items() if key not in ("name", "alias", "tools")}
     return {
         "name": state.name,
         "alias": state.alias,
         "description": None,
         "cwd": None,
-        **told,
+        **more,
         "loaded": True,
         "tools": list(list_tools_sync(state.name)),
     }
@@ -168,7 +176,7 @@ def _described(server: "Any") -> "dict[str, Any]":
 
 @documented
 def list_loaded_server_metadata() -> "tuple[dict[str, Any], ...]":
-    return tuple(_described(server) for server in _load("servers").servers().values())
+    return tuple(_described(server) for server in session.servers.loaded.values())
 
 
 def _full(detail: str) -> bool:
@@ -178,19 +186,18 @@ def _full(detail: str) -> bool:
 
 
 def _local_docs(server: str, tool: str | None, full: bool) -> "Docs | None":
-    """Docs of a loaded server: its tools are here already."""
-    servers, docs = _load("servers"), _load("docs")
+    """Docs of a loaded server, whose tools are known here; None for other servers."""
     try:
-        module = servers.module(server)
+        module = session.servers.module(server)
     except NameError:
         return None
-    made: Docs = docs.Docs()
-    made.not_started = []
+    docs = tool_docs.Docs()
+    docs.not_started = []
     if tool is None:
-        made += [docs.of_tool(one, full=full) for one in module.__mcp_known__().offered()]
+        docs += [tool_docs.of_tool(one, full=full) for one in module.__mcp_ready__().offered()]
     else:
-        made.append(docs.of_tool(module.__mcp_tool__(tool), full=full))
-    return made
+        docs.append(tool_docs.of_tool(module.__mcp_tool__(tool), full=full))
+    return docs
 
 
 def _docs_request(server: str, tool: str | None) -> "dict[str, Any]":
@@ -202,8 +209,8 @@ async def query_tool_docs(server: str, tool: str | None = None, detail: str = "s
     full = _full(detail)
     docs = _local_docs(server, tool, full)
     if docs is None:
-        payload = await _load("rpc").calls().request("query_tool_docs", _docs_request(server, tool))
-        docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
+        payload = await session.calls.request("query_tool_docs", _docs_request(server, tool))
+        docs = tool_docs.from_host(payload, full=full, loaded=_is_loaded)
     return docs[0] if tool is not None and len(docs) == 1 else docs
 
 
@@ -212,8 +219,8 @@ def query_tool_docs_sync(server: str, tool: str | None = None, detail: str = "su
     full = _full(detail)
     docs = _local_docs(server, tool, full)
     if docs is None:
-        payload = _load("rpc").calls().request_sync("query_tool_docs", _docs_request(server, tool))
-        docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
+        payload = session.calls.request_sync("query_tool_docs", _docs_request(server, tool))
+        docs = tool_docs.from_host(payload, full=full, loaded=_is_loaded)
     return docs
 
 
@@ -228,64 +235,62 @@ def _search_request(query: str, limit: int) -> "dict[str, Any]":
 @documented
 async def search_tool_docs(query: str, *, limit: int = 5, detail: str = "summary") -> "Docs":
     full, request = _full(detail), _search_request(query, limit)
-    payload = await _load("rpc").calls().request("search_tool_docs", request)
-    docs: Docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
-    return docs
+    payload = await session.calls.request("search_tool_docs", request)
+    return tool_docs.from_host(payload, full=full, loaded=_is_loaded)
 
 
 @documented
 def search_tool_docs_sync(query: str, *, limit: int = 5, detail: str = "summary") -> "Docs":
     full, request = _full(detail), _search_request(query, limit)
-    payload = _load("rpc").calls().request_sync("search_tool_docs", request)
-    docs: Docs = _load("docs").from_host(payload, full=full, loaded=_is_loaded)
-    return docs
+    payload = session.calls.request_sync("search_tool_docs", request)
+    return tool_docs.from_host(payload, full=full, loaded=_is_loaded)
 
 
 @documented
 def save_memory(key: str, value: "Any", *, metadata: "dict[str, Any] | None" = None) -> str:
-    return _load("memory").save(key, value, metadata)  # type: ignore[no-any-return]
+    return memory.save(key, value, metadata)
 
 
 @documented
 def load_memory(key: str, *, default: "Any" = None) -> "Any":
-    return _load("memory").read(key, default)
+    return memory.read(key, default)
 
 
 @documented
 def update_memory(key: str, fn: "Callable[[Any], Any]") -> "Any":
-    return _load("memory").update(key, fn)
+    return memory.update(key, fn)
 
 
 @documented
 def delete_memory(key: str) -> bool:
-    return _load("memory").delete(key)  # type: ignore[no-any-return]
+    return memory.delete(key)
 
 
 @documented
 def list_memories() -> "list[dict[str, Any]]":
-    return _load("memory").listing()  # type: ignore[no-any-return]
+    return memory.listing()
 
 
 @documented
 def memory_exists(key: str) -> bool:
-    return _load("memory").exists(key)  # type: ignore[no-any-return]
+    return memory.exists(key)
 
 
 @documented
 def get_memory_info(key: str) -> "dict[str, Any] | None":
-    return _load("memory").info(key)  # type: ignore[no-any-return]
+    return memory.info(key)
 
 
 @documented
 def save_tool(function: "Any", *more: "Any") -> str:
-    return _load("saving").save((function, *more))  # type: ignore[no-any-return]
+    return saving.save((function, *more))
 
 
 @documented
 def saved_tools() -> "list[dict[str, Any]]":
-    return _load("saving").listing()  # type: ignore[no-any-return]
+    return saving.listing()
 
 
 @documented
 def delete_tool(name: str) -> bool:
-    return _load("saving").delete(name)  # type: ignore[no-any-return]
+    return saving.delete(name)

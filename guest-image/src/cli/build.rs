@@ -1,4 +1,4 @@
-//! `guest-image build`.
+//! The command `guest-image build`.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::{Error, ImageArguments, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Build {
-    /// Folder for guest-<flavour>-<arch>.tar; without it the archive is kept in the cache only.
+    /// Write guest-<flavour>-<arch>.tar to this folder [default: the cache only].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -29,13 +29,13 @@ impl Build {
         let built = guest_image::build(&options, &terminal)?;
         if let Some(lock) = options.lock.as_ref().filter(|_| !built.committed) {
             terminal.warn(&format!(
-                "this is NOT the image whose digests are committed; the bridge takes it only with MCP_BRIDGE_IMAGE_LOCK={}",
+                "this is NOT the committed image: to use it, set MCP_BRIDGE_IMAGE_LOCK={}",
                 lock.display()
             ));
         }
         if options.runtime.is_some() {
             terminal.warn(
-                "this image has another runtime than the built-in one; no digest vouches for it",
+                "this image does not have the built-in runtime: no committed digests exist for it",
             );
         }
         drop(terminal);
@@ -58,7 +58,7 @@ impl Build {
     }
 }
 
-/// Digests for programs to read.
+/// The digests in the form that `--json` prints.
 pub(super) fn as_json(digests: &Digests) -> serde_json::Value {
     json!({
         "architecture": digests.architecture,

@@ -1,4 +1,4 @@
-//! `guest-image digest`.
+//! The command `guest-image digest`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,13 @@ use super::{Error, ImageArguments, print};
 pub(super) struct Digest {
     #[command(flatten)]
     image: ImageArguments,
-    /// Build the image for every architecture (or that of --lock) and write the digest files beside the locks.
+    /// Build the image for every architecture (or that of --lock) and write digests beside the
+    /// locks.
     ///
-    /// To be run after each change of a lock or of the guest's runtime, from inside the source tree.
+    /// Run this in the source tree after each change of a lock or of the guest's runtime.
     #[arg(long)]
     write: bool,
-    /// The folder with the committed locks [default: guest-image/lock, here or above].
+    /// Folder with the committed locks [default: guest-image/lock, here or above].
     #[arg(long, value_name = "DIR", requires = "write")]
     dir: Option<PathBuf>,
     /// Print all digests as JSON.
@@ -83,7 +84,7 @@ impl Digest {
     }
 }
 
-/// The source tree's folder of locks.
+/// The folder `guest-image/lock` of the source tree around the current folder.
 fn lock_folder() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     here.ancestors()

@@ -1,9 +1,9 @@
-//! `guest-image lock`.
+//! The command `guest-image lock`.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use bridge_common::fs::write_atomic;
 use clap::{ArgGroup, Args};
 use guest_image::{Architecture, Digests, Input, Lock};
 
@@ -13,22 +13,22 @@ use super::{Error, SourceArguments, print};
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("change").multiple(true)))]
 pub(super) struct LockCommand {
-    /// Look up today's versions of the packages in Debian's index, which apt fetches and verifies.
+    /// Update the packages to today's versions in Debian's index, which apt fetches and verifies.
     #[arg(long, group = "change")]
     refresh: bool,
-    /// Put the wheels of this folder into the lock, and the libraries of Debian that they need.
+    /// Add the wheels in this folder to the lock, and the Debian libraries that they need.
     #[arg(long, value_name = "DIR", group = "change", requires = "out")]
     wheels: Option<PathBuf>,
-    /// The set of packages.
+    /// Set of packages.
     #[arg(long, default_value = "base")]
     flavour: String,
-    /// The machine it is for [default: this one; with a folder as --out: all].
+    /// Architecture of the image [default: that of this machine; all if --out is a folder].
     #[arg(long, value_name = "amd64|arm64")]
     arch: Option<Architecture>,
     /// Start from this lock instead of the committed one.
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// Where the new lock goes: a file that ends in .json, or a folder [default: the cache].
+    /// Where to write the new lock: a file that ends in .json, or a folder [default: the cache].
     #[arg(long, value_name = "FILE.json|DIR", requires = "change")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ impl LockCommand {
             Some(out) => Some(out.clone()),
             None => Some(guest_image::cache_dir().join("locks")),
         };
-        // Wheels are for one machine.
+        // Wheels are for one architecture.
         let one = self.arch.is_some() || self.lock.is_some() || self.wheels.is_some();
         let all = self.out.is_some() && folder.is_some() && !one;
         let architectures = if all {
@@ -78,7 +78,7 @@ impl LockCommand {
             for line in changes(&old, &new) {
                 terminal.line(&line);
             }
-            keep(&new, &path)?;
+            write(&new, &path)?;
             print(&path.display().to_string())?;
         }
         Ok(())
@@ -92,7 +92,7 @@ impl LockCommand {
     }
 }
 
-/// What a person should see of a change: another version, a package that came or went.
+/// One line for each package that was added, removed or changed its version.
 fn changes(old: &Lock, new: &Lock) -> Vec<String> {
     let version = |lock: &Lock, input: &Input| {
         let same = |other: &&Input| {
@@ -106,11 +106,11 @@ fn changes(old: &Lock, new: &Lock) -> Vec<String> {
         .inputs
         .iter()
         .filter(|input| version(new, input).is_none());
-    let gone = gone.map(|input| format!("without {} {}", input.name(), input.version()));
+    let gone = gone.map(|input| format!("removed {} {}", input.name(), input.version()));
     let now = new.inputs.iter().filter_map(|input| {
         let (name, now) = (input.name(), input.version());
         match version(old, input) {
-            None => Some(format!("with {name} {now}")),
+            None => Some(format!("added {name} {now}")),
             Some(before) if before != now => Some(format!("{name} {before} -> {now}")),
             Some(_) => None,
         }
@@ -118,8 +118,8 @@ fn changes(old: &Lock, new: &Lock) -> Vec<String> {
     now.chain(gone).collect()
 }
 
-/// Writes a lock; digests beside it that belong to another one go away.
-fn keep(lock: &Lock, path: &Path) -> Result<(), Error> {
+/// Writes a lock, and removes digests beside it that belong to an older one.
+fn write(lock: &Lock, path: &Path) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: path.to_owned(),
         source,
@@ -128,24 +128,12 @@ fn keep(lock: &Lock, path: &Path) -> Result<(), Error> {
     if same {
         return Ok(());
     }
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::Builder::new()
-        .permissions(readable())
-        .tempfile_in(folder)
-        .map_err(failed)?;
-    file.write_all(lock.to_json()?.as_bytes()).map_err(failed)?;
+    let text = lock.to_json()?;
     let digests = Digests::path(path);
     if digests.exists() {
         fs::remove_file(digests).map_err(failed)?;
     }
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-fn readable() -> fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o644)
+    write_atomic(path, text.as_bytes(), 0o644).map_err(failed)
 }

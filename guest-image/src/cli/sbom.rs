@@ -1,4 +1,4 @@
-//! `guest-image sbom`.
+//! The command `guest-image sbom`.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use super::{Error, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Sbom {
-    /// The set of packages.
+    /// Set of packages.
     #[arg(long, default_value = "base")]
     flavour: String,
-    /// The machine it is for [default: this one].
+    /// Architecture of the image [default: that of this machine].
     #[arg(long, value_name = "amd64|arm64", conflicts_with = "lock")]
     arch: Option<Architecture>,
-    /// A lock of your own instead of a committed one.
+    /// Use this lock instead of a committed one.
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar on a terminal, one line for each stage elsewhere.
+//! Progress on stderr: a bar on a terminal, otherwise one line for each stage.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use guest_image::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows what is told.
+/// Shows progress and warnings to a person.
 pub(super) struct Terminal {
     bar: Option<ProgressBar>,
     stage: Mutex<String>,
@@ -21,11 +21,11 @@ impl Terminal {
         }
     }
 
-    /// Something worth a line.
+    /// Prints a line above the bar.
     pub(super) fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            // Progress is a courtesy: a closed stderr must not fail the build.
+            // A closed stderr must not fail the build.
             None => {
                 let _ = writeln!(io::stderr(), "{text}");
             }

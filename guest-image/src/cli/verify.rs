@@ -1,24 +1,24 @@
-//! `guest-image verify`.
+//! The command `guest-image verify`.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use guest_image::{Architecture, Digests};
+use guest_image::{Architecture, Archive, Digests};
 
 use super::terminal::Terminal;
 use super::{Error, print};
 
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// The archive, as `build` writes it.
+    /// Image archive, as written by `guest-image build`.
     archive: PathBuf,
-    /// The set of packages that it should be of.
+    /// Set of packages that the image should have.
     #[arg(long, default_value = "base")]
     flavour: String,
-    /// The machine that it should be for [default: this one].
+    /// Architecture that the image should have [default: that of this machine].
     #[arg(long, value_name = "amd64|arm64", conflicts_with = "lock")]
     arch: Option<Architecture>,
-    /// Take the digests beside this lock instead of the committed ones.
+    /// Use the digests beside this lock instead of the committed ones.
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
 }
@@ -37,11 +37,11 @@ impl Verify {
             })?
         };
         let terminal = Terminal::new();
-        let verified = guest_image::verify(&self.archive, &expected, &terminal)?;
+        let verified = Archive::open(&self.archive)?.inspect(&expected, &terminal)?;
         drop(terminal);
         print(&format!(
             "{}\nverified: {} blobs, {} bytes, Python for {}",
-            expected.manifest, verified.blobs, verified.bytes, verified.architecture
+            expected.manifest, verified.blobs, verified.bytes, expected.architecture
         ))
     }
 }

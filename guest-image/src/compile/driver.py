@@ -1,7 +1,7 @@
-"""Compiles each line's file: source, target and the name that tracebacks show, separated by NUL.
+"""Compiles files. Each line has a source, a target and the name in tracebacks, separated by NUL.
 
-Each file is compiled in a child of its own: byte code marks the strings that are interned, and which those are depends
-on what the interpreter has run before. Every child has run the same.
+Each file is compiled in its own child process: byte code marks interned strings, and which strings are
+interned depends on what the interpreter has run before. Every child has run the same.
 """
 
 import os
@@ -13,7 +13,7 @@ MODE = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
 
 def compile_one(source: str, target: str, name: str) -> int:
-    """Compiles one file; the exit status that says how it went. Wheels may bring what is no Python of today."""
+    """Compiles one file; returns the exit status. Wheels may have files for other Python versions."""
     try:
         py_compile.compile(source, target, name, doraise=True, optimize=0, invalidation_mode=MODE)
     except Exception:

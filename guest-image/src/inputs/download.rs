@@ -1,6 +1,7 @@
-//! One file over HTTP: resumed where it was cut off, bounded in size and time, kept only if its sum is right.
+//! Downloads one file over HTTP: resumed if interrupted, bounded in size and time, kept only if its
+//! SHA-256 is right.
 
-mod part;
+mod partial;
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,39 +12,39 @@ use std::time::Duration;
 use ureq::http::{StatusCode, header};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-use part::Part;
+use partial::PartialFile;
 
-/// Where systems keep the authorities that they trust.
+/// Where systems keep the certificate authorities that they trust.
 const TRUST: [&str; 3] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
 ];
 
-/// Downloads files; shared by threads.
-pub(crate) struct Client {
+/// Downloads files; shared between threads.
+pub(crate) struct Downloader {
     agent: ureq::Agent,
 }
 
-/// Why a file could not be downloaded from one place.
+/// Why a file could not be downloaded from one server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{0}")]
     Request(Box<ureq::Error>),
-    #[error("answered {0}")]
+    #[error("the server answered {0}")]
     Status(StatusCode),
-    #[error("broke off after {bytes} bytes: {source}")]
-    Broken { bytes: u64, source: io::Error },
-    #[error("is longer than the {0} bytes that the lock says")]
+    #[error("interrupted after {bytes} bytes: {source}")]
+    Interrupted { bytes: u64, source: io::Error },
+    #[error("the file is longer than the {0} bytes in the lock")]
     TooLong(u64),
-    #[error("has sha256 {found}")]
-    Sum { found: String },
+    #[error("the file has SHA-256 {found}")]
+    Sha256 { found: String },
     #[error("cannot write {path:?}: {source}")]
     Write { path: PathBuf, source: io::Error },
 }
 
-impl Client {
-    /// A client that trusts whom this machine trusts and uses its proxy settings.
+impl Downloader {
+    /// A downloader with the certificate authorities and proxy settings of this machine.
     pub(crate) fn new() -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
@@ -65,44 +66,45 @@ impl Client {
         }
     }
 
-    /// Gets `url` into `file` if it has that size and sum. `told` hears how many more bytes there are each time.
+    /// Downloads `url` to `file` if it has that size and SHA-256. `received` gets the number of
+    /// bytes of each piece.
     ///
-    /// What is not complete stays beside it as `.part`, locked while somebody writes to it.
+    /// An incomplete download is kept beside the file as `.part`, which is locked during downloads.
     pub(crate) fn download(
         &self,
         url: &str,
         size: u64,
         sha256: &str,
         file: &Path,
-        told: &dyn Fn(u64),
+        received: &dyn Fn(u64),
     ) -> Result<(), Error> {
-        let mut part = Part::open(file.with_extension("part"), size)?;
+        let mut part = PartialFile::open(file.with_extension("part"), size)?;
         if file.exists() {
-            // Another process had the lock, and finished.
-            told(size);
+            // Another process held the lock and has finished the download.
+            received(size);
             return part.discard();
         }
-        told(part.have);
+        received(part.have);
         let resumed = part.have > 0;
         let mut result = self
-            .fill(url, &mut part, told)
+            .fill(url, &mut part, received)
             .and_then(|()| part.check(sha256));
-        if resumed && result.as_ref().is_err_and(Error::is_of_content) {
-            // What was there before was of another file.
+        if resumed && result.as_ref().is_err_and(Error::is_wrong_content) {
+            // The old part may be of another file.
             part.empty()?;
             result = self
                 .fill(url, &mut part, &|_| ())
                 .and_then(|()| part.check(sha256));
         }
-        if result.as_ref().is_err_and(Error::is_of_content) {
+        if result.as_ref().is_err_and(Error::is_wrong_content) {
             part.empty()?;
         }
         result?;
         part.keep_as(file)
     }
 
-    /// Appends what is missing, or starts anew where the server does not resume.
-    fn fill(&self, url: &str, part: &mut Part, told: &dyn Fn(u64)) -> Result<(), Error> {
+    /// Downloads what is missing, or everything if the server does not support resuming.
+    fn fill(&self, url: &str, part: &mut PartialFile, received: &dyn Fn(u64)) -> Result<(), Error> {
         if part.have == part.size {
             return Ok(());
         }
@@ -130,29 +132,31 @@ impl Client {
         loop {
             match body.read(&mut buffer) {
                 Ok(0) if part.have == part.size => return Ok(()),
-                Ok(0) => return Err(part.broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(part.interrupted(io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => {
                     part.append(&buffer[..count])?;
-                    told(count as u64);
+                    received(count as u64);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(part.broken(error)),
+                Err(error) => return Err(part.interrupted(error)),
             }
         }
     }
 }
 
 impl Error {
-    /// Whether the bytes were wrong, rather than their way here.
-    fn is_of_content(&self) -> bool {
+    /// Whether the content was wrong, and not the connection.
+    fn is_wrong_content(&self) -> bool {
         matches!(
             self,
-            Self::Sum { .. } | Self::TooLong(_) | Self::Status(StatusCode::RANGE_NOT_SATISFIABLE)
+            Self::Sha256 { .. }
+                | Self::TooLong(_)
+                | Self::Status(StatusCode::RANGE_NOT_SATISFIABLE)
         )
     }
 }
 
-/// Whether a partial answer starts where we asked it to.
+/// Whether a partial response starts at the requested byte.
 fn resumes_at(headers: &ureq::http::HeaderMap, have: u64) -> bool {
     let range = headers
         .get(header::CONTENT_RANGE)
@@ -160,7 +164,8 @@ fn resumes_at(headers: &ureq::http::HeaderMap, have: u64) -> bool {
     range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))
 }
 
-/// The authorities that this machine trusts; none makes `https` fail and leaves `http`, which sums make safe enough.
+/// The certificate authorities that this machine trusts. Without any, `https` fails and `http`
+/// remains, which checking the SHA-256 makes safe enough.
 fn trusted() -> Vec<ureq::tls::Certificate<'static>> {
     let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     let files = named.into_iter().chain(TRUST.iter().map(PathBuf::from));
@@ -187,56 +192,56 @@ mod tests {
 
     struct Outcome {
         result: Result<(), Error>,
-        told: u64,
+        received: u64,
         file: Option<Vec<u8>>,
         part: Option<Vec<u8>>,
     }
 
-    /// Downloads with `part` there already.
+    /// Downloads `DATA`, with `part` from an earlier attempt.
     fn download(server: &Server, part: Option<&[u8]>) -> Outcome {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sum");
         if let Some(part) = part {
             fs::write(folder.path().join("sum.part"), part).unwrap();
         }
-        let told = AtomicU64::new(0);
-        let result = Client::new().download(
+        let received = AtomicU64::new(0);
+        let result = Downloader::new().download(
             &format!("{}/x", server.address),
             DATA.len() as u64,
-            &sha256::hex(DATA),
+            &sha256::hex_digest(DATA),
             &file,
             &|bytes| {
-                told.fetch_add(bytes, Ordering::Relaxed);
+                received.fetch_add(bytes, Ordering::Relaxed);
             },
         );
         Outcome {
             result,
-            told: told.into_inner(),
+            received: received.into_inner(),
             file: fs::read(file).ok(),
             part: fs::read(folder.path().join("sum.part")).ok(),
         }
     }
 
     #[test]
-    fn gets_a_file() {
+    fn file_is_downloaded() {
         let server = Server::start(|request| serve(DATA, request));
         let outcome = download(&server, None);
         outcome.result.unwrap();
-        assert_eq!(outcome.told, DATA.len() as u64);
+        assert_eq!(outcome.received, DATA.len() as u64);
         assert_eq!(outcome.file.as_deref(), Some(DATA));
         assert_eq!(outcome.part, None);
     }
 
     #[test]
-    fn asks_nobody_for_what_another_process_got() {
+    fn file_that_another_process_downloaded_is_not_requested() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sum");
         fs::write(&file, DATA).unwrap();
         let size = DATA.len() as u64;
-        let result = Client::new().download(
+        let result = Downloader::new().download(
             "http://127.0.0.1:1/x",
             size,
-            &sha256::hex(DATA),
+            &sha256::hex_digest(DATA),
             &file,
             &|_| (),
         );
@@ -245,17 +250,17 @@ mod tests {
     }
 
     #[test]
-    fn goes_on_where_it_was_cut_off() {
+    fn interrupted_download_is_resumed() {
         let server = Server::start(|request| serve(DATA, request));
         let outcome = download(&server, Some(&DATA[..9]));
         outcome.result.unwrap();
-        assert_eq!(outcome.told, DATA.len() as u64);
+        assert_eq!(outcome.received, DATA.len() as u64);
         assert_eq!(outcome.file.as_deref(), Some(DATA));
         assert_eq!(server.requests(), [("/x".to_owned(), Some(9))]);
     }
 
     #[test]
-    fn starts_anew_where_the_server_does_not_resume() {
+    fn download_restarts_if_the_server_does_not_resume() {
         let server = Server::start(|_| answer("200 OK", "", DATA.len(), DATA));
         let outcome = download(&server, Some(b"something else"));
         outcome.result.unwrap();
@@ -263,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_anew_where_the_beginning_was_of_another_file() {
+    fn download_restarts_if_the_part_was_of_another_file() {
         let server = Server::start(|request| serve(DATA, request));
         for part in [&b"something else"[..], &[b'x'; 22], &[b'x'; 500]] {
             let outcome = download(&server, Some(part));
@@ -273,12 +278,12 @@ mod tests {
     }
 
     #[test]
-    fn keeps_what_came_before_the_connection_broke() {
+    fn part_is_kept_when_the_connection_breaks() {
         let server = Server::start(|_| answer("200 OK", "", DATA.len(), &DATA[..10]));
         let outcome = download(&server, None);
         let result = outcome.result;
         assert!(
-            matches!(result, Err(Error::Broken { bytes: 10, .. })),
+            matches!(result, Err(Error::Interrupted { bytes: 10, .. })),
             "{result:?}"
         );
         assert_eq!(outcome.file, None);
@@ -286,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_the_file() {
+    fn other_content_is_rejected() {
         let other = Server::start(|_| answer("200 OK", "", DATA.len(), &DATA.to_ascii_uppercase()));
         let outcome = download(&other, None);
         let result = outcome.result;
-        assert!(matches!(result, Err(Error::Sum { .. })), "{result:?}");
+        assert!(matches!(result, Err(Error::Sha256 { .. })), "{result:?}");
         assert_eq!(outcome.file, None);
-        assert_eq!(outcome.part, Some(Vec::new()), "nothing of it is kept");
+        assert_eq!(outcome.part, Some(Vec::new()), "no wrong content is kept");
         let long = Server::start(|_| answer("200 OK", "", 1 << 20, &[b'x'; 5000]));
         let result = download(&long, None).result;
         assert!(matches!(result, Err(Error::TooLong(_))), "{result:?}");
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_go_round_in_circles() {
+    fn redirect_loop_is_an_error() {
         let server = Server::start(|_| answer("302 Found", "Location: /again\r\n", 0, b""));
         assert!(download(&server, None).result.is_err());
         assert!(server.requests().len() < 10);

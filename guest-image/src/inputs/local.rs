@@ -1,4 +1,4 @@
-//! Inputs that are on this machine: in a folder that was given, or in the cache.
+//! Reads inputs from this machine: from the folder that was given, or from the cache.
 
 use std::fs;
 use std::io;
@@ -10,14 +10,14 @@ use crate::lock::Input;
 use crate::progress::Progress;
 use crate::sha256;
 
-/// A file of the folder given, by name or by sum. One with the right name and the wrong content is an error: whoever
-/// gave the folder should know.
+/// Reads an input from the given folder, by name or by SHA-256. The wrong content under the right
+/// name is an error, as the user should know.
 pub(super) fn from_folder(folder: &Path, input: &Input) -> Result<Option<Vec<u8>>, Error> {
-    let sum = input.sha256();
+    let sha256 = input.sha256();
     for path in [
         folder.join(input.file_name()),
-        folder.join(sum),
-        folder.join("sha256").join(sum),
+        folder.join(sha256),
+        folder.join("sha256").join(sha256),
     ] {
         if let Some(result) = read_checked(&path, input)? {
             return result.map(Some);
@@ -26,6 +26,7 @@ pub(super) fn from_folder(folder: &Path, input: &Input) -> Result<Option<Vec<u8>
     Ok(None)
 }
 
+/// Reads an input from the cache. A damaged file is removed, with a warning.
 pub(super) fn from_cache(
     cache: &Path,
     input: &Input,
@@ -33,9 +34,9 @@ pub(super) fn from_cache(
 ) -> Result<Option<Vec<u8>>, Error> {
     let path = cache::input_path(cache, input.sha256());
     match read_checked(&path, input)? {
-        Some(Err(Error::Wrong { .. })) => {
+        Some(Err(Error::Mismatch { .. })) => {
             progress.warn(&format!(
-                "the cached {} is damaged and will be fetched anew",
+                "{} is damaged in the cache and will be downloaded again",
                 input.file_name()
             ));
             fs::remove_file(&path).map_err(|source| Error::Cache { path, source })?;
@@ -46,7 +47,7 @@ pub(super) fn from_cache(
     }
 }
 
-/// `None`: no such file. The inner result says whether it is the right one.
+/// Reads a file if there is one; the inner result is an error if it is not the input.
 pub(super) fn read_checked(
     path: &Path,
     input: &Input,
@@ -61,18 +62,18 @@ pub(super) fn read_checked(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(read_error(error)),
     };
-    let wrong = |found| Error::Wrong {
+    let mismatch = |found| Error::Mismatch {
         path: path.to_owned(),
-        expected: format!("{} bytes, sha256 {}", input.size(), input.sha256()),
+        expected: format!("{} bytes, SHA-256 {}", input.size(), input.sha256()),
         found,
     };
     if length != input.size() {
-        return Ok(Some(Err(wrong(format!("{length} bytes")))));
+        return Ok(Some(Err(mismatch(format!("{length} bytes")))));
     }
     let data = fs::read(path).map_err(read_error)?;
-    let sum = sha256::hex(&data);
-    if sum != input.sha256() {
-        return Ok(Some(Err(wrong(format!("sha256 {sum}")))));
+    let found = sha256::hex_digest(&data);
+    if found != input.sha256() {
+        return Ok(Some(Err(mismatch(format!("SHA-256 {found}")))));
     }
     Ok(Some(Ok(data)))
 }

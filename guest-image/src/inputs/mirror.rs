@@ -1,11 +1,12 @@
-//! Which mirror of Debian this machine uses: asked of apt, written nowhere here.
+//! The Debian mirrors of this machine, from apt's configuration. No server is named in this
+//! program.
 
 use std::process::{Command, Stdio};
 
-/// Addresses of the mirrors that apt is configured with, without a slash at the end; none where there is no apt.
+/// The URLs of the configured mirrors, without a slash at the end; none without apt.
 pub(crate) fn configured() -> Vec<String> {
     let format = "$(REPO_URI) $(ORIGIN) $(LABEL)";
-    mirrors(&asked(&[
+    mirrors(&command_output(&[
         "apt-get",
         "indextargets",
         "--format",
@@ -14,8 +15,8 @@ pub(crate) fn configured() -> Vec<String> {
     ]))
 }
 
-/// What a program prints; nothing where it is not there or fails.
-pub(super) fn asked(command: &[&str]) -> String {
+/// What a program prints; nothing if it is missing or fails.
+pub(super) fn command_output(command: &[&str]) -> String {
     let output = Command::new(command[0])
         .args(&command[1..])
         .env("LC_ALL", "C")
@@ -30,8 +31,9 @@ pub(super) fn asked(command: &[&str]) -> String {
     }
 }
 
-/// Takes repositories that say they are Debian's; before the first `apt-get update` none says anything, and all count
-/// but those that serve security updates. A wrong guess costs a request: files are checked by their sum.
+/// The repositories that call themselves Debian's. Before the first `apt-get update` their names
+/// are unknown: then all but those with security updates are taken. A wrong guess costs one
+/// request, as files are checked by SHA-256.
 fn mirrors(listing: &str) -> Vec<String> {
     let mut named = Vec::new();
     let mut unnamed = Vec::new();
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_debians_own_repositories() {
+    fn only_debians_own_repositories_are_mirrors() {
         let listing = "http://mirror.example/debian/ Debian Debian\n\
             http://mirror.example/debian/ Debian Debian\n\
             http://mirror.example/debian-security/ Debian Debian-Security\n\
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_before_the_first_update() {
+    fn unnamed_repositories_are_mirrors_before_the_first_update() {
         let listing = "http://mirror.example/debian/ $(ORIGIN) $(LABEL)\nhttp://mirror.example/debian-security/ $(ORIGIN) $(LABEL)\n\
             http://mirror.example/unnamed/  \n";
         assert_eq!(

@@ -1,10 +1,10 @@
-//! A small HTTP server for tests: answers as told, notes what was asked.
+//! A small HTTP server for tests that records its requests.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// A request: path and the start of its range, if it has one.
+/// The path of a request, and the start of its range if it has one.
 pub(super) type Request = (String, Option<usize>);
 
 pub(super) struct Server {
@@ -13,7 +13,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Answers each request with the bytes that `answer` gives, then closes the connection.
+    /// Answers each request with the bytes from `answer`, then closes the connection.
     pub(super) fn start(answer: impl Fn(&Request) -> Vec<u8> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -25,7 +25,7 @@ impl Server {
                 let stream = stream.unwrap();
                 let request = read(&stream);
                 noted.lock().unwrap().push(request.clone());
-                // Whoever asked may have hung up.
+                // The client may have closed the connection.
                 let _ = (&stream).write_all(&answer(&request));
             }
         });
@@ -54,7 +54,7 @@ fn read(stream: &TcpStream) -> Request {
     (path, range)
 }
 
-/// A whole answer with a body, whose announced length may be longer than it is.
+/// An answer that may announce more bytes than its body has.
 pub(super) fn answer(status: &str, headers: &str, length: usize, body: &[u8]) -> Vec<u8> {
     let mut answer = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n"
@@ -64,7 +64,7 @@ pub(super) fn answer(status: &str, headers: &str, length: usize, body: &[u8]) ->
     answer
 }
 
-/// 200, or 206 with the rest.
+/// Status 200 with all data, or 206 with the requested range.
 pub(super) fn serve(data: &[u8], request: &Request) -> Vec<u8> {
     match request.1 {
         Some(start) if start < data.len() => {

@@ -1,50 +1,50 @@
-//! Where the snapshot archive is: it keeps what mirrors drop, but no address of it is written in this program.
+//! The snapshot archive of this machine, which keeps what mirrors drop, from apt's configuration.
 //!
-//! apt knows it on many machines: newer versions in their own configuration (`Acquire::Snapshots`), official container
-//! images in the sources themselves or in a comment beside them. Elsewhere `GUEST_IMAGE_SNAPSHOT` names it.
+//! Newer versions of apt have it in `Acquire::Snapshots`, official container images in the sources
+//! or in a comment beside them. Elsewhere `GUEST_IMAGE_SNAPSHOT` names one.
 
 use std::fs;
 use std::path::PathBuf;
 
-use super::mirror::asked;
+use super::mirror::command_output;
 
-/// What every address of Debian's own archive of snapshots has before the moment.
-const MARK: &str = "/archive/debian/";
+/// What stands before the time in the URL of every snapshot archive of Debian.
+const ARCHIVE_PATH: &str = "/archive/debian/";
 
-/// The archive that apt's configuration or sources mention.
+/// The URL in apt's configuration or sources.
 pub(super) fn configured() -> Option<String> {
-    let settings = asked(&["apt-config", "dump", "Acquire::Snapshots"]);
-    mentioned(&settings).or_else(|| {
+    let settings = command_output(&["apt-config", "dump", "Acquire::Snapshots"]);
+    find_archive(&settings).or_else(|| {
         source_files()
             .iter()
-            .find_map(|file| mentioned(&fs::read_to_string(file).ok()?))
+            .find_map(|file| find_archive(&fs::read_to_string(file).ok()?))
     })
 }
 
-/// The address of the archive at a moment; `archive` may carry a moment of its own.
-pub(super) fn at(archive: &str, moment: &str) -> String {
-    let base = match archive.find(MARK) {
-        Some(found) => &archive[..found + MARK.len()],
+/// The URL of the archive at a time; `archive` may already end with another time.
+pub(super) fn at(archive: &str, time: &str) -> String {
+    let base = match archive.find(ARCHIVE_PATH) {
+        Some(found) => &archive[..found + ARCHIVE_PATH.len()],
         None => archive,
     };
-    format!("{}/{moment}", base.trim_end_matches('/'))
+    format!("{}/{time}", base.trim_end_matches('/'))
 }
 
-/// The first address of a snapshot archive in a text, cut before its moment.
-fn mentioned(text: &str) -> Option<String> {
+/// The first URL of a snapshot archive in a text, without its time.
+fn find_archive(text: &str) -> Option<String> {
     text.split(|character: char| character.is_whitespace() || matches!(character, '"' | ';' | '\''))
         .filter(|word| word.starts_with("http://") || word.starts_with("https://"))
         .find_map(|word| {
-            // apt writes the archive's name and the moment as placeholders or as they are.
+            // apt may write the name of the archive as a placeholder.
             let word = word.replace("@PATH@", "debian");
-            word.find(MARK)
-                .map(|found| word[..found + MARK.len() - 1].to_owned())
+            word.find(ARCHIVE_PATH)
+                .map(|found| word[..found + ARCHIVE_PATH.len() - 1].to_owned())
         })
 }
 
-/// The files that apt reads its sources from.
+/// The files with apt's sources.
 fn source_files() -> Vec<PathBuf> {
-    let shell = asked(&[
+    let shell = command_output(&[
         "apt-config",
         "shell",
         "LIST",
@@ -73,26 +73,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_archive_where_apt_has_it() {
+    fn archive_is_found_in_apts_configuration() {
         let comment = "Types: deb\n# http://snap.example/archive/debian/20250520T000000Z\nURIs: http://mirror.example/debian\n";
         assert_eq!(
-            mentioned(comment).as_deref(),
+            find_archive(comment).as_deref(),
             Some("http://snap.example/archive/debian")
         );
         let setting = "Acquire::Snapshots::URI::Label::Debian \"https://snap.example/archive/debian/@SNAPSHOTID@/\";";
         assert_eq!(
-            mentioned(setting).as_deref(),
+            find_archive(setting).as_deref(),
             Some("https://snap.example/archive/debian")
         );
-        assert_eq!(mentioned("deb http://mirror.example/debian sid main"), None);
         assert_eq!(
-            mentioned("# http://snap.example/archive/debian-security/20250520T000000Z"),
+            find_archive("deb http://mirror.example/debian sid main"),
+            None
+        );
+        assert_eq!(
+            find_archive("# http://snap.example/archive/debian-security/20250520T000000Z"),
             None
         );
     }
 
     #[test]
-    fn takes_the_archive_with_or_without_a_moment() {
+    fn time_in_the_url_of_the_archive_is_replaced() {
         for archive in [
             "http://a/archive/debian",
             "http://a/archive/debian/",

@@ -1,31 +1,31 @@
-//! Inputs from every place that there is, and none.
+//! Inputs from all sources.
 
 use super::server::{Server, answer, serve};
 use super::*;
 use crate::progress::Silent;
 use crate::sha256;
 
-const MOMENT: &str = "20261030T200801Z";
+const SNAPSHOT: &str = "20261030T200801Z";
 
 fn data(name: &str) -> Vec<u8> {
     format!("the package {name}").into_bytes()
 }
 
-/// A lock of small packages that need not be packages.
+/// A lock with the output of `data` in place of packages.
 fn lock(names: &[&str]) -> Lock {
     let inputs: Vec<_> = names
         .iter()
         .map(|name| {
             serde_json::json!({
                 "kind": "deb", "name": name, "version": "1", "architecture": "amd64",
-                "sha256": sha256::hex(&data(name)), "size": data(name).len(),
+                "sha256": sha256::hex_digest(&data(name)), "size": data(name).len(),
                 "url": format!("mirror://debian/pool/main/x/{name}/{name}_1_amd64.deb"),
             })
         })
         .collect();
     let lock = serde_json::json!({
         "schema": 1, "flavour": "base", "architecture": "amd64", "suite": "unstable",
-        "snapshot": MOMENT, "inputs": inputs,
+        "snapshot": SNAPSHOT, "inputs": inputs,
     });
     Lock::parse(lock.to_string().as_bytes()).unwrap()
 }
@@ -40,7 +40,7 @@ fn sources(cache: &Path) -> Sources {
 }
 
 #[test]
-fn a_folder_serves_by_name_and_by_sum() {
+fn folder_is_searched_by_name_and_by_sha256() {
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let lock = lock(&["a", "b", "c"]);
     fs::write(folder.path().join("a_1_amd64.deb"), data("a")).unwrap();
@@ -64,13 +64,13 @@ fn a_folder_serves_by_name_and_by_sum() {
         fs::write(folder.path().join("a_1_amd64.deb"), wrong).unwrap();
         assert!(matches!(
             fetch(&lock, &sources, &Silent),
-            Err(Error::Wrong { .. })
+            Err(Error::Mismatch { .. })
         ));
     }
 }
 
 #[test]
-fn many_files_come_from_the_mirror_then_from_the_cache() {
+fn downloads_from_the_mirror_are_cached() {
     let cache = tempfile::tempdir().unwrap();
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     let server = Server::start(|(path, range)| {
@@ -101,7 +101,7 @@ fn many_files_come_from_the_mirror_then_from_the_cache() {
         ..online.clone()
     };
     assert_eq!(fetch(&lock, &offline, &Silent).unwrap(), expected);
-    // A damaged file of the cache is fetched anew, and only that.
+    // Only the damaged file in the cache is downloaded again.
     fs::write(
         cache::input_path(cache.path(), lock.inputs[3].sha256()),
         b"the package x",
@@ -112,7 +112,7 @@ fn many_files_come_from_the_mirror_then_from_the_cache() {
 }
 
 #[test]
-fn what_the_mirror_dropped_comes_from_the_snapshot_archive() {
+fn files_missing_on_the_mirror_come_from_the_snapshot_archive() {
     let cache = tempfile::tempdir().unwrap();
     let server = Server::start(|(path, range)| {
         if path.starts_with("/archive/debian/20261030t200801z/pool/") {
@@ -134,7 +134,7 @@ fn what_the_mirror_dropped_comes_from_the_snapshot_archive() {
 }
 
 #[test]
-fn what_nobody_has_is_named_with_every_answer() {
+fn unavailable_files_are_named_with_every_answer() {
     let cache = tempfile::tempdir().unwrap();
     let server = Server::start(|_| answer("404 Not Found", "", 0, b""));
     let sources = Sources {
@@ -142,9 +142,9 @@ fn what_nobody_has_is_named_with_every_answer() {
         ..sources(cache.path())
     };
     let error = fetch(&lock(&["a", "b"]), &sources, &Silent).unwrap_err();
-    let said = error.to_string().replace(&server.address, "http://MIRROR");
-    let said = said.replace(&cache.path().display().to_string(), "CACHE");
-    insta::assert_snapshot!(said);
+    let message = error.to_string().replace(&server.address, "http://MIRROR");
+    let message = message.replace(&cache.path().display().to_string(), "CACHE");
+    insta::assert_snapshot!(message);
 }
 
 #[test]

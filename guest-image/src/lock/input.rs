@@ -1,4 +1,4 @@
-//! One input of a lock, and what can be true of one.
+//! One input of a lock, and what makes it valid.
 
 use std::path::Path;
 
@@ -8,75 +8,70 @@ use super::{Error, invalid, tags};
 use crate::architecture::Architecture;
 use crate::sha256;
 
-/// What a deb's address starts with: any mirror of Debian.
+/// The start of a deb's URL, which stands for any Debian mirror.
 pub(crate) const MIRROR: &str = "mirror://debian/";
-/// No input may be larger.
 pub(crate) const MAX_INPUT_BYTES: u64 = 256 << 20;
 
-/// One file that goes into the image.
+/// One file that the image is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Input {
     /// A Debian package.
     Deb {
-        /// Its name.
         name: String,
-        /// Its version, epoch included.
+        /// With its epoch, where there is one.
         version: String,
-        /// Its own architecture: that of the lock, or `all`.
+        /// That of the lock, or `all`.
         architecture: String,
-        /// Sum of the file, in hex.
+        /// In lower-case hex.
         sha256: String,
-        /// Bytes of the file.
+        /// In bytes.
         size: u64,
         /// `mirror://debian/pool/...`.
         url: String,
     },
     /// A Python wheel.
     Wheel {
-        /// Its name as its file spells it, but for hyphens instead of underscores.
+        /// As in the name of the file, but with hyphens instead of underscores.
         name: String,
-        /// Its version as its file spells it.
+        /// As in the name of the file.
         version: String,
-        /// Python, ABI and platform, such as `py3-none-any`; before them the number of the build, where there is one.
+        /// Python, ABI and platform, such as `py3-none-any`, after the build number if there is
+        /// one.
         tags: String,
-        /// Sum of the file, in hex.
+        /// In lower-case hex.
         sha256: String,
-        /// Bytes of the file.
+        /// In bytes.
         size: u64,
     },
 }
 
 impl Input {
-    /// Its name.
     pub fn name(&self) -> &str {
         match self {
             Self::Deb { name, .. } | Self::Wheel { name, .. } => name,
         }
     }
 
-    /// Its version.
     pub fn version(&self) -> &str {
         match self {
             Self::Deb { version, .. } | Self::Wheel { version, .. } => version,
         }
     }
 
-    /// Its sum in hex.
     pub fn sha256(&self) -> &str {
         match self {
             Self::Deb { sha256, .. } | Self::Wheel { sha256, .. } => sha256,
         }
     }
 
-    /// Its size in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Self::Deb { size, .. } | Self::Wheel { size, .. } => *size,
         }
     }
 
-    /// The name that its file has on a mirror or in a folder.
+    /// The name of the file on a mirror or in a folder.
     pub fn file_name(&self) -> String {
         match self {
             Self::Deb { url, .. } => url.rsplit('/').next().unwrap_or_default().to_owned(),
@@ -89,7 +84,7 @@ impl Input {
         }
     }
 
-    /// Its path on a mirror of Debian.
+    /// The path on a Debian mirror; `None` for a wheel.
     pub(crate) fn mirror_path(&self) -> Option<&str> {
         match self {
             Self::Deb { url, .. } => url.strip_prefix(MIRROR),
@@ -104,17 +99,17 @@ impl Input {
         }
     }
 
-    /// Whether it can be part of an image for `lock` with that version of glibc.
+    /// Checks whether this can be an input of an image for `lock` with that version of glibc.
     pub(super) fn check(&self, lock: Architecture, glibc: Option<(u32, u32)>) -> Result<(), Error> {
         let wrong = |why| Err(invalid(self.name(), why));
         if !is_word(self.name()) || !is_word(self.version()) {
-            return wrong("its name or version has characters that it cannot have");
+            return wrong("its name or version has characters that are not allowed");
         }
-        if !sha256::is_hex(self.sha256()) {
+        if !sha256::is_hex_digest(self.sha256()) {
             return wrong("its sha256 is not 64 lower-case hex digits");
         }
         if self.size() == 0 || self.size() > MAX_INPUT_BYTES {
-            return wrong("its size cannot be");
+            return wrong("its size is not between 1 byte and 256 MiB");
         }
         match self {
             Self::Deb {
@@ -134,9 +129,9 @@ impl Input {
             }
             Self::Wheel { tags, .. } => {
                 if !is_word(tags) {
-                    return wrong("its tags have characters that they cannot have");
+                    return wrong("its tags have characters that are not allowed");
                 }
-                if let Some(why) = tags::refusal(tags, lock, glibc) {
+                if let Some(why) = tags::incompatibility(tags, lock, glibc) {
                     return wrong(why);
                 }
             }
@@ -145,7 +140,8 @@ impl Input {
     }
 }
 
-/// Characters that package names, versions and pool paths are made of; no part is hidden or empty.
+/// Whether `text` has only the characters of package names, versions and pool paths, and is neither
+/// empty nor hidden.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('.')

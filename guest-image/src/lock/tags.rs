@@ -1,14 +1,15 @@
-//! Tags of a wheel: for which Python, ABI and platform it was built, and whether the guest is one of them.
+//! The tags of a wheel: the Python, ABI and platform that it was built for.
 //!
-//! A name may hold several of each (`cp314-cp314-manylinux_2_27_x86_64.manylinux_2_28_x86_64`); one combination has to fit.
+//! A wheel may have several of each (`cp314-cp314-manylinux_2_27_x86_64.manylinux_2_28_x86_64`); it
+//! is compatible if one combination is.
 
 use crate::architecture::Architecture;
 
-/// The guest's Python: 3 and this.
+/// The minor version of the guest's Python.
 const MINOR: u32 = 14;
 
-/// Why a wheel with these tags cannot run in a guest whose libc is `glibc`; `None` where it can.
-pub(super) fn refusal(
+/// Why a wheel with these tags does not run in a guest with this glibc; `None` if it does.
+pub(super) fn incompatibility(
     tags: &str,
     architecture: Architecture,
     glibc: Option<(u32, u32)>,
@@ -18,41 +19,41 @@ pub(super) fn refusal(
     else {
         return Some("its tags are not a Python, an ABI and a platform");
     };
-    // A number of the build may stand in front.
+    // There may be a build number in front.
     let pythons = pythons.rsplit('-').next().unwrap_or(pythons);
-    let runs = |python| abis.split('.').any(|abi| runs(python, abi));
-    if !pythons.split('.').any(runs) {
+    let is_loadable = |python| abis.split('.').any(|abi| is_loadable(python, abi));
+    if !pythons.split('.').any(is_loadable) {
         return Some(if abis.ends_with('t') && pythons.contains("cp314") {
-            "it is for a free-threaded Python, the image has the ordinary one"
+            "it is for a free-threaded Python; the image does not have one"
         } else {
-            "it is for another Python, the image has CPython 3.14"
+            "it is for another Python; the image has CPython 3.14"
         });
     }
-    let mut refusals = platforms
+    let mut mismatches = platforms
         .split('.')
-        .map(|platform| refused(platform, architecture, glibc));
-    // One that fits is enough; else the first word is as good as any.
-    let first = refusals.next()?;
-    if refusals.any(|refusal| refusal.is_none()) {
+        .map(|platform| platform_mismatch(platform, architecture, glibc));
+    // One compatible platform is enough.
+    let first = mismatches.next()?;
+    if mismatches.any(|mismatch| mismatch.is_none()) {
         return None;
     }
     first
 }
 
 /// Whether the guest's Python loads modules built for this Python and ABI.
-fn runs(python: &str, abi: &str) -> bool {
+fn is_loadable(python: &str, abi: &str) -> bool {
     let minor = |prefix: &str| python.strip_prefix(prefix)?.parse::<u32>().ok();
     match (python, abi) {
         ("py3", "none") | ("cp314", "cp314" | "none") => true,
         (_, "none") => minor("py3").is_some_and(|minor| minor <= MINOR),
-        // The stable ABI goes on in later versions.
+        // Later versions keep the stable ABI.
         (_, "abi3") => minor("cp3").is_some_and(|minor| (2..=MINOR).contains(&minor)),
         _ => false,
     }
 }
 
-/// Why a platform is not the guest's.
-fn refused(
+/// How a platform differs from the guest's; `None` if it does not.
+fn platform_mismatch(
     platform: &str,
     architecture: Architecture,
     glibc: Option<(u32, u32)>,
@@ -69,7 +70,7 @@ fn refused(
         "manylinux2010" => Some((2, 12)),
         "manylinux2014" => Some((2, 17)),
         system if system.starts_with("musllinux") => {
-            return Some("it is for musl, the image's libc is glibc (a manylinux wheel)");
+            return Some("it is for musl; the image has glibc, which needs a manylinux wheel");
         }
         system => system.strip_prefix("manylinux_").and_then(version),
     };
@@ -92,11 +93,11 @@ mod tests {
     use super::*;
 
     fn amd64(tags: &str) -> Option<&'static str> {
-        refusal(tags, Architecture::Amd64, Some((2, 43)))
+        incompatibility(tags, Architecture::Amd64, Some((2, 43)))
     }
 
     #[test]
-    fn what_the_guest_can_load_is_taken() {
+    fn loadable_wheels_are_compatible() {
         for tags in [
             "py3-none-any",
             "py2.py3-none-any",
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_somebody_else_is_refused_in_words() {
+    fn other_wheels_are_rejected_with_a_reason() {
         for (tags, why) in [
             ("any", "not a Python"),
             ("none-any", "not a Python"),
@@ -135,14 +136,14 @@ mod tests {
             ("cp314-cp314-musllinux_1_2_x86_64", "musl"),
             ("cp314-cp314-musllinux_1_2_x86_64.win_amd64", "musl"),
         ] {
-            let told = amd64(tags).expect(tags);
-            assert!(told.contains(why), "{tags}: {told}");
+            let reason = amd64(tags).expect(tags);
+            assert!(reason.contains(why), "{tags}: {reason}");
         }
     }
 
     #[test]
-    fn without_a_known_libc_any_glibc_will_do() {
+    fn any_glibc_is_compatible_if_that_of_the_guest_is_unknown() {
         let tags = "cp314-cp314-manylinux_2_99_aarch64";
-        assert_eq!(refusal(tags, Architecture::Arm64, None), None);
+        assert_eq!(incompatibility(tags, Architecture::Arm64, None), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Debian's package index: stanzas of `Name: value`, looked through once.
+//! Reads Debian's package index: paragraphs of lines `Name: value`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -9,10 +9,9 @@ use std::process::{Command, Stdio};
 use super::Error;
 use crate::lock::{Input, MIRROR};
 
-/// No line that we read is longer.
 const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// The packages of those names, each in its newest version.
+/// Finds the packages with these names, each in its newest version.
 pub(super) fn find(
     index: &Path,
     wanted: &BTreeSet<String>,
@@ -82,12 +81,12 @@ fn input(stanza: &BTreeMap<String, String>) -> Result<Input, Error> {
         sha256: field("SHA256")?,
         size: field("Size")?
             .parse()
-            .map_err(|_| Error::Index("a size is no number".to_owned()))?,
+            .map_err(|_| Error::Index("a size is not a number".to_owned()))?,
         url: format!("{MIRROR}{}", field("Filename")?),
     })
 }
 
-/// The order of Debian's versions is dpkg's to know. A suite rarely has two versions of one package.
+/// Compares versions by running dpkg, which is rarely needed: most packages have one version only.
 fn is_newer(one: &str, other: &str) -> bool {
     Command::new("dpkg")
         .args(["--compare-versions", one, "gt", other])
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_newest_of_those_wanted() {
+    fn newest_version_of_each_wanted_package_is_found() {
         let other = STANZA.replace("thing", "other");
         let newer = STANZA.replace("1-1", "1-2");
         for index in [
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stanza_that_lacks_something_is_an_error() {
+    fn package_without_a_required_field_is_an_error() {
         assert!(look(&STANZA.replace("SHA256", "MD5sum")).is_err());
         assert!(look(&STANZA.replace("Size: 7", "Size: many")).is_err());
         assert!(look("").unwrap().is_empty());

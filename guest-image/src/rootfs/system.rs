@@ -1,8 +1,9 @@
-//! The files that an installed system would have made for itself: users, links, mount points, one bundle of CAs.
+//! Adds the files that no package has and an installed system makes for itself: users, links, mount
+//! points and the bundle of CA certificates.
 
 use crate::tree::{Error, Node, Tree};
 
-/// Read by libc and Python.
+/// Configuration that libc and Python read.
 const FILES: [(&str, &str); 6] = [
     ("etc/group", "root:x:0:\nnogroup:x:65534:\n"),
     ("etc/hostname", "guest\n"),
@@ -18,7 +19,8 @@ const FILES: [(&str, &str); 6] = [
     ("etc/resolv.conf", ""),
 ];
 
-/// The merged layout, what engines would else add themselves, and where OpenSSL looks for CAs.
+/// The merged layout, links that engines add if they are missing, and OpenSSL's paths of CA
+/// certificates.
 const LINKS: [(&str, &str); 6] = [
     ("bin", "usr/bin"),
     ("etc/localtime", "/usr/share/zoneinfo/UTC"),
@@ -28,7 +30,7 @@ const LINKS: [(&str, &str); 6] = [
     ("usr/lib/ssl/certs", "/etc/ssl/certs"),
 ];
 
-/// Mount points and the folders that a guest may write to; those are tmpfs at run time.
+/// Mount points, and folders that a guest may write to, which are tmpfs at run time.
 const FOLDERS: [(&str, u32); 10] = [
     ("dev", 0o755),
     ("opt/guest", 0o755),
@@ -45,7 +47,7 @@ const FOLDERS: [(&str, u32); 10] = [
 const CA_FOLDER: &str = "usr/share/ca-certificates";
 const CA_BUNDLE: &str = "etc/ssl/certs/ca-certificates.crt";
 
-/// Completes the merged packages.
+/// Adds the system files to the merged packages.
 pub(super) fn complete(tree: &mut Tree) -> Result<(), Error> {
     let bundle = ca_bundle(tree);
     tree.retain(|path| !path.is_within(CA_FOLDER));
@@ -75,7 +77,7 @@ pub(super) fn complete(tree: &mut Tree) -> Result<(), Error> {
     Ok(())
 }
 
-/// All certificates in one file, in the order of their paths.
+/// All CA certificates in one file, sorted by path.
 fn ca_bundle(tree: &Tree) -> Vec<u8> {
     let mut bundle = Vec::new();
     for (path, data) in tree.files() {
@@ -94,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn adds_what_no_package_brings() {
+    fn system_files_are_added() {
         let mut tree = Tree::default();
         tree.put("usr/share/ca-certificates/b.crt", Node::file(*b"B"))
             .expect("new");
@@ -110,6 +112,6 @@ mod tests {
             tree.get("workspace"),
             Some(&Node::Directory { mode: 0o1777 })
         );
-        assert_eq!(tree.get("lib64"), None, "only where the loader lives there");
+        assert_eq!(tree.get("lib64"), None, "only if the loader is in it");
     }
 }

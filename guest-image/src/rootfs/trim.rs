@@ -1,10 +1,11 @@
-//! What a guest never reads, or must not have: no shell, no package manager, no program but Python.
+//! Decides which files of the packages a guest gets: Python and what it needs. A guest has no
+//! shell, package manager or other program.
 
 use crate::architecture::Architecture;
 use crate::rootfs::{PYTHON, STDLIB};
 use crate::tree::TreePath;
 
-/// Folders that are taken, each with what is left out below it. What lies elsewhere is dropped.
+/// The only files and folders that are kept.
 const KEPT: [&str; 8] = [
     "etc/ethertypes",
     "etc/mime.types",
@@ -16,7 +17,7 @@ const KEPT: [&str; 8] = [
     "usr/share/zoneinfo",
 ];
 
-/// Data of other programs, and the time zones' sources: what Python reads is compiled.
+/// Data of other programs below the kept folders, and the sources of the compiled time zones.
 const DROPPED: [&str; 10] = [
     "usr/lib/binfmt.d",
     "usr/lib/debug",
@@ -30,7 +31,8 @@ const DROPPED: [&str; 10] = [
     "usr/share/zoneinfo/tzdata.zi",
 ];
 
-/// Below the folder of shared libraries: modules of libc and OpenSSL that nothing loads, debugging aids.
+/// Prefixes below the folder of shared libraries: unused modules of libc and OpenSSL, and debugging
+/// aids.
 const DROPPED_LIBRARIES: [&str; 17] = [
     "audit",
     "engines-3",
@@ -51,7 +53,7 @@ const DROPPED_LIBRARIES: [&str; 17] = [
     "perl-base",
 ];
 
-/// Below the standard library: tests, tools for people at a terminal or desktop, and what installs software.
+/// Modules of the standard library: tests, tools for a terminal or desktop, and installers.
 const DROPPED_MODULES: [&str; 17] = [
     "EXTERNALLY-MANAGED",
     "__phello__",
@@ -72,7 +74,8 @@ const DROPPED_MODULES: [&str; 17] = [
     "__hello__.py",
 ];
 
-/// Extension modules whose libraries are not in the image, that test the interpreter, or that look into other processes.
+/// Prefixes of extension modules that lack their library, test the interpreter or inspect other
+/// processes.
 const DROPPED_EXTENSIONS: [&str; 10] = [
     "_crypt.",
     "_ctypes_test",
@@ -86,7 +89,7 @@ const DROPPED_EXTENSIONS: [&str; 10] = [
     "xx",
 ];
 
-/// Of the interactive console, which needs a terminal, only what `pdb` and `pydoc` import.
+/// The modules of the interactive console that `pdb` and `pydoc` import; the rest needs a terminal.
 const KEPT_OF_CONSOLE: [&str; 5] = [
     "__init__.py",
     "pager.py",
@@ -95,7 +98,7 @@ const KEPT_OF_CONSOLE: [&str; 5] = [
     "utils.py",
 ];
 
-/// Whether a file of `package` goes into the image.
+/// Whether the image gets this file of `package`.
 pub(super) fn keeps(package: &str, path: &TreePath, architecture: Architecture) -> bool {
     if package == "libc-bin" {
         return path.is_within("usr/lib/locale");
@@ -149,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_python_and_its_libraries_only() {
+    fn only_python_and_its_libraries_are_kept() {
         let keeps = |path: &str| {
             keeps(
                 "some",

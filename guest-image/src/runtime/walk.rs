@@ -1,11 +1,10 @@
-//! Which files of a folder belong to the guest's runtime. Shared with the build script.
+//! Lists the files of the guest's runtime; also a module of the build script.
 
 use std::path::Path;
 use std::{fs, io};
 
-/// Relative paths of all Python files below `folder`, sorted; none where the folder is absent.
-///
-/// Only `*.py` and `py.typed` belong to the image; caches and editors' files never reach it.
+/// The relative paths of all files `*.py` and `py.typed` below `folder`, sorted; none if there is
+/// no such folder. Caches and other files never reach the image.
 pub(crate) fn python_files(folder: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     if folder.is_dir() {
@@ -15,7 +14,7 @@ pub(crate) fn python_files(folder: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Case matters to Python, so it matters here.
+/// Case-sensitive, as Python is.
 fn is_python(path: &str) -> bool {
     let extension = Path::new(path).extension().unwrap_or_default();
     extension == "py" || path.ends_with("/py.typed")

@@ -1,29 +1,28 @@
-//! A path inside the image: relative, normal, UTF-8, bounded.
+//! A path inside the image: relative, normalised, in UTF-8 and of bounded length.
 
 use std::borrow::Borrow;
 use std::fmt;
 
-/// Longest path in bytes; the kernel's own limit leaves room for the root.
+/// In bytes, well below the kernel's own limit.
 const MAX_PATH: usize = 1024;
-/// Deepest path.
+/// In folders.
 const MAX_DEPTH: usize = 32;
 
-/// A relative path without `.`, `..`, empty parts, NUL or backslash.
+/// A relative path without `.`, `..`, empty parts, NUL, backslash or newline.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TreePath(String);
 
-/// A path that has no place in an image.
+/// A path that is not allowed in an image.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{path:?} {why}")]
 pub struct BadPath {
-    /// The path, cut where it is long.
+    /// At most 200 bytes of it.
     pub path: String,
-    /// What is wrong with it.
     pub why: &'static str,
 }
 
 impl TreePath {
-    /// Takes a path as archives write it (`./usr/bin/`, `usr/bin`); `None` is the root itself.
+    /// Parses a path as archives write it (`./usr/bin/`, `usr/bin`); `None` is the root.
     pub(crate) fn parse(raw: &[u8]) -> Result<Option<Self>, BadPath> {
         let bad = |why| BadPath {
             path: String::from_utf8_lossy(&raw[..raw.len().min(200)]).into_owned(),
@@ -37,14 +36,14 @@ impl TreePath {
             return Err(bad("is absolute"));
         }
         if text.contains(['\0', '\\', '\n']) {
-            return Err(bad("has a character that no path of the image has"));
+            return Err(bad("has a character that is not allowed"));
         }
         let mut parts = Vec::new();
         for part in text.trim_end_matches('/').split('/') {
             match part {
                 "." if parts.is_empty() => {}
                 "" if text.is_empty() => return Err(bad("is empty")),
-                "" | "." => return Err(bad("is not normal")),
+                "" | "." => return Err(bad("is not normalised")),
                 ".." => return Err(bad("leaves the image")),
                 part if part.len() > 255 => return Err(bad("has a part that is too long")),
                 part => parts.push(part),
@@ -56,7 +55,7 @@ impl TreePath {
         Ok((!parts.is_empty()).then(|| Self(parts.join("/"))))
     }
 
-    /// A path written in this program.
+    /// A path that this program chose.
     pub(crate) fn known(text: &str) -> Result<Self, BadPath> {
         Self::parse(text.as_bytes())?.ok_or_else(|| BadPath {
             path: text.to_owned(),
@@ -64,7 +63,6 @@ impl TreePath {
         })
     }
 
-    /// The text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -74,24 +72,24 @@ impl TreePath {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 
-    /// What follows the last dot of the name; empty where there is none.
+    /// The part of the name after its last dot, or nothing.
     pub(crate) fn extension(&self) -> &str {
         self.name().rsplit_once('.').map_or("", |(_, end)| end)
     }
 
-    /// The parts before the last; `None` at the top.
+    /// The folder that contains this path; `None` at the top.
     pub(crate) fn parent(&self) -> Option<Self> {
         self.0
             .rsplit_once('/')
             .map(|(parent, _)| Self(parent.to_owned()))
     }
 
-    /// Every folder above it, from the top.
+    /// All folders above this path, from the top.
     pub(crate) fn ancestors(&self) -> impl Iterator<Item = &str> {
         self.0.match_indices('/').map(|(at, _)| &self.0[..at])
     }
 
-    /// Whether it is `folder` or lies below it.
+    /// Whether this is `folder` or a path below it.
     pub(crate) fn is_within(&self, folder: &str) -> bool {
         self.0
             .strip_prefix(folder)
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_archives_write() {
+    fn paths_of_archives_are_normalised() {
         check("./", Ok(None));
         check(".", Ok(None));
         check("./usr/bin/", Ok(Some("usr/bin")));
@@ -132,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_could_leave_the_image() {
+    fn paths_that_could_leave_the_image_are_rejected() {
         check("/etc/passwd", Err("is absolute"));
         check("../etc", Err("leaves the image"));
         check("usr/../../etc", Err("leaves the image"));
-        check("usr/./bin", Err("is not normal"));
-        check("usr//bin", Err("is not normal"));
+        check("usr/./bin", Err("is not normalised"));
+        check("usr//bin", Err("is not normalised"));
         check("", Err("is empty"));
-        check("a\\b", Err("has a character that no path of the image has"));
+        check("a\\b", Err("has a character that is not allowed"));
         check(&"x/".repeat(33), Err("is too deep"));
         check(&"x".repeat(256), Err("has a part that is too long"));
         check(&"x".repeat(1025), Err("is too long"));
@@ -147,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_its_folders() {
+    fn ancestors_of_a_path() {
         let path = TreePath::known("usr/lib/x").expect("a good path");
         assert_eq!(path.ancestors().collect::<Vec<_>>(), ["usr", "usr/lib"]);
         assert!(path.is_within("usr/lib") && path.is_within("usr/lib/x"));

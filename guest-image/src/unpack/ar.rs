@@ -1,14 +1,13 @@
-//! The outer shell of a `.deb`: an `ar` archive of two or three members.
+//! Reads the outer layer of a `.deb`, an `ar` archive.
 
 use super::Error;
 
-/// A member of the archive.
 pub(super) struct Member<'a> {
     pub(super) name: &'a str,
     pub(super) data: &'a [u8],
 }
 
-/// The members, in order. A package has three; sixteen is already a lie.
+/// The members of an archive, in order. A package has three; more than sixteen are an error.
 pub(super) fn members(archive: &[u8]) -> Result<Vec<Member<'_>>, Error> {
     let mut rest = archive
         .strip_prefix(b"!<arch>\n")
@@ -22,11 +21,11 @@ pub(super) fn members(archive: &[u8]) -> Result<Vec<Member<'_>>, Error> {
             .split_at_checked(60)
             .ok_or(Error::Ar("a header is cut off"))?;
         if &header[58..] != b"`\n" {
-            return Err(Error::Ar("a header is broken"));
+            return Err(Error::Ar("a header is damaged"));
         }
         let size = field(&header[48..58])?
             .parse::<usize>()
-            .map_err(|_| Error::Ar("a size is no number"))?;
+            .map_err(|_| Error::Ar("a size is not a number"))?;
         let (data, after) = body
             .split_at_checked(size)
             .ok_or(Error::Ar("a member is cut off"))?;
@@ -34,7 +33,7 @@ pub(super) fn members(archive: &[u8]) -> Result<Vec<Member<'_>>, Error> {
             name: field(&header[..16])?.trim_end_matches('/'),
             data,
         });
-        // Members start at even offsets; the last one may lack its padding.
+        // Members start at even offsets; the padding of the last one may be missing.
         rest = if size % 2 == 1 {
             after.get(1..).unwrap_or_default()
         } else {
@@ -55,7 +54,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Writes an archive as `ar` does.
+    /// Writes an archive in the format of `ar`.
     pub(crate) fn write(members: &[(&str, &[u8])]) -> Vec<u8> {
         let mut archive = b"!<arch>\n".to_vec();
         for (name, data) in members {
@@ -85,7 +84,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn refuses_what_is_broken() {
+    fn damaged_archives_are_rejected() {
         let good = write(&[("debian-binary", b"2.0\n"), ("data.tar", b"x")]);
         assert!(members(b"").is_err());
         assert!(members(&good[..100]).is_err(), "a header is cut off");
@@ -102,7 +101,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn reads_what_was_written(data in prop::collection::vec(("[a-z.]{1,15}", prop::collection::vec(any::<u8>(), 0..50)), 0..8)) {
+        fn written_members_can_be_read_back(data in prop::collection::vec(("[a-z.]{1,15}", prop::collection::vec(any::<u8>(), 0..50)), 0..8)) {
             let members: Vec<(&str, &[u8])> = data.iter().map(|(name, data)| (name.as_str(), data.as_slice())).collect();
             prop_assert_eq!(names_and_data(&write(&members)), data);
         }

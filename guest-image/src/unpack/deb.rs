@@ -1,15 +1,15 @@
-//! Debian packages: `data.tar`, plain or compressed with gzip, xz or zstd.
+//! Unpacks Debian packages: their `data.tar`, plain or compressed with gzip, xz or zstd.
 
 use std::io::Read;
 
-use super::{Bounded, Error, Limits, ar, read_exactly};
+use super::{Bounded, Error, UnpackLimits, ar, read_exactly};
 use crate::tree::{self, Node, Tree, TreePath};
 
-/// Memory that the decoders may take for their window.
+/// The most memory that decoders may use for their window.
 const WINDOW_BYTES: u32 = 128 << 20;
 
-/// The files of a package; its maintainer scripts are not even read.
-pub(crate) fn unpack_deb(package: &[u8], limits: Limits) -> Result<Tree, Error> {
+/// The files of a package. Its maintainer scripts are not read.
+pub(crate) fn unpack_deb(package: &[u8], limits: UnpackLimits) -> Result<Tree, Error> {
     let members = ar::members(package)?;
     match members.first() {
         Some(first) if first.name == "debian-binary" && first.data.starts_with(b"2.") => {}
@@ -41,7 +41,7 @@ pub(crate) fn unpack_deb(package: &[u8], limits: Limits) -> Result<Tree, Error> 
     unpack_tar(Bounded::new(stream, limits.total_bytes), limits)
 }
 
-fn unpack_tar(stream: impl Read, limits: Limits) -> Result<Tree, Error> {
+fn unpack_tar(stream: impl Read, limits: UnpackLimits) -> Result<Tree, Error> {
     let mut archive = tar::Archive::new(stream);
     let mut tree = Tree::default();
     let mut total = 0_u64;
@@ -56,7 +56,7 @@ fn unpack_tar(stream: impl Read, limits: Limits) -> Result<Tree, Error> {
         let Some(path) = TreePath::parse(&entry.path_bytes())? else {
             continue;
         };
-        // Links share one file's bytes, so that a small archive could name a large file many times.
+        // Hard links count as files below, as a small archive can link one large file many times.
         let node = match entry.header().entry_type() {
             tar::EntryType::Directory => Node::DIRECTORY,
             tar::EntryType::Regular => {
@@ -97,7 +97,7 @@ fn link_target(entry: &tar::Entry<'_, impl Read>) -> Result<String, Error> {
     String::from_utf8(target.into_owned()).map_err(|_| Error::Deb("a link's target is not UTF-8"))
 }
 
-/// The file that a hard link names: it has to come earlier in the same archive.
+/// The target of a hard link, which must come earlier in the same archive.
 fn hard_link(tree: &Tree, path: &TreePath, target: &str) -> Result<Node, Error> {
     let file = TreePath::parse(target.as_bytes())?.and_then(|target| tree.get(target.as_str()));
     match file {
@@ -118,13 +118,13 @@ mod tests {
     use super::*;
     use crate::unpack::ar::tests::write as write_ar;
 
-    const SMALL: Limits = Limits {
+    const SMALL: UnpackLimits = UnpackLimits {
         entries: 20,
         file_bytes: 1000,
         total_bytes: 20_000,
     };
 
-    /// A tar header with any name, checked by no writer.
+    /// A tar header with any name, also an invalid one.
     fn header(name: &str, kind: tar::EntryType, size: u64, link: &str) -> tar::Header {
         let mut header = tar::Header::new_gnu();
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn all_compressions_give_the_same_tree() {
+    fn every_compression_gives_the_same_tree() {
         let tar = tar_of(&[file("./usr/x", b"hello")]);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&tar).expect("in memory");
@@ -191,12 +191,12 @@ mod tests {
                 "{name}"
             );
             let cut = unpack_deb(&deb(name, &data[..data.len() / 2]), SMALL);
-            assert!(name == "data.tar" || cut.is_err(), "{name} cut off");
+            assert!(name == "data.tar" || cut.is_err(), "{name} truncated");
         }
     }
 
     #[test]
-    fn bombs_are_refused() {
+    fn decompression_bombs_are_rejected() {
         let zeros = vec![0_u8; 10 << 20];
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         gzip.write_all(header("x", tar::EntryType::Regular, 900, "").as_bytes())
@@ -206,7 +206,7 @@ mod tests {
             &deb("data.tar.gz", &gzip.finish().expect("in memory")),
             SMALL,
         );
-        // A file's padding ends the archive early; the same zeros as a huge file do not.
+        // Zeros after the first file end the archive early; they do not if they belong to a file.
         assert!(result.is_ok_and(|tree| tree.size() == 900));
         let huge = header("x", tar::EntryType::Regular, 1 << 40, "");
         assert!(matches!(
@@ -237,7 +237,7 @@ mod tests {
                 &b""[..],
             )
         }));
-        let small = Limits {
+        let small = UnpackLimits {
             total_bytes: 15_000,
             ..SMALL
         };
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_the_image() {
+    fn entries_outside_the_image_are_rejected() {
         assert!(unpack(&[file("../x", b"")]).is_err());
         assert!(unpack(&[file("/etc/x", b"")]).is_err());
         assert!(unpack(&[(header("x", tar::EntryType::Symlink, 0, "../etc"), b"")]).is_err());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn other_shapes_are_refused() {
+    fn packages_without_one_known_data_tar_are_rejected() {
         assert!(unpack_deb(&write_ar(&[("debian-binary", b"3.0\n")]), SMALL).is_err());
         assert!(unpack_deb(&write_ar(&[("debian-binary", b"2.0\n")]), SMALL).is_err());
         assert!(unpack_deb(&deb("data.tar.lzma", b""), SMALL).is_err());
@@ -300,7 +300,7 @@ mod tests {
         }
 
         #[test]
-        fn flipped_bytes_never_panic_nor_escape(at in 0..3000_usize, byte: u8) {
+        fn damaged_headers_never_panic_or_escape(at in 0..3000_usize, byte: u8) {
             let mut tar = tar_of(&[
                 file("usr/a", b"1"),
                 (header("usr/l", tar::EntryType::Symlink, 0, "a"), b""),

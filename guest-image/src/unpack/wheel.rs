@@ -1,16 +1,17 @@
-//! Wheels: zip archives whose files land in `site-packages` as they are. No code of theirs is run.
+//! Unpacks wheels, zip archives whose files go to `site-packages` as they are. No code of a wheel
+//! is run.
 
 use std::io::Cursor;
 
-use super::{Error, Limits, read_exactly};
+use super::{Error, UnpackLimits, read_exactly};
 use crate::tree::{Node, Tree, TreePath};
 
-/// Where wheels live in the image.
+/// The folder of wheels in the image.
 pub(crate) const SITE_PACKAGES: &str = "usr/lib/python3.14/site-packages";
 
-/// The files of a wheel, placed below [`SITE_PACKAGES`]. Of its `*.data` folder only libraries are taken: a guest
-/// has no use for scripts and headers.
-pub(crate) fn unpack_wheel(wheel: &[u8], limits: Limits) -> Result<Tree, Error> {
+/// The files of a wheel, below [`SITE_PACKAGES`]. Scripts and headers in its `*.data` folder are
+/// left out, as a guest has no use for them.
+pub(crate) fn unpack_wheel(wheel: &[u8], limits: UnpackLimits) -> Result<Tree, Error> {
     let mut archive = zip::ZipArchive::new(Cursor::new(wheel)).map_err(Error::Zip)?;
     if archive.len() > limits.entries {
         return Err(Error::TooMuch {
@@ -19,11 +20,11 @@ pub(crate) fn unpack_wheel(wheel: &[u8], limits: Limits) -> Result<Tree, Error> 
         });
     }
     if archive.has_duplicate_names() || archive.has_overlapping_files().map_err(Error::Zip)? {
-        return Err(Error::Wheel("two of its entries are one"));
+        return Err(Error::Wheel("two entries have the same name or data"));
     }
     let mut tree = Tree::default();
     let mut total = 0_u64;
-    let mut described = false;
+    let mut has_metadata = false;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(Error::Zip)?;
         let Some(path) = TreePath::parse(entry.name_raw())? else {
@@ -32,7 +33,7 @@ pub(crate) fn unpack_wheel(wheel: &[u8], limits: Limits) -> Result<Tree, Error> 
         if entry.is_dir() {
             continue;
         }
-        // Symbolic links have no place in a wheel; neither has anything encrypted.
+        // A wheel must not have symbolic links or encrypted files.
         if entry.is_symlink() || entry.encrypted() {
             return Err(Error::Special {
                 path: path.to_string(),
@@ -41,7 +42,7 @@ pub(crate) fn unpack_wheel(wheel: &[u8], limits: Limits) -> Result<Tree, Error> 
         let Some(place) = placed(path.as_str()) else {
             continue;
         };
-        described |= place.ends_with(".dist-info/METADATA");
+        has_metadata |= place.ends_with(".dist-info/METADATA");
         let executable = entry.unix_mode().is_some_and(|mode| mode & 0o100 != 0);
         let size = entry.size();
         total = total.saturating_add(size);
@@ -58,13 +59,13 @@ pub(crate) fn unpack_wheel(wheel: &[u8], limits: Limits) -> Result<Tree, Error> 
         };
         tree.insert(TreePath::known(&format!("{SITE_PACKAGES}/{place}"))?, node)?;
     }
-    if !described {
+    if !has_metadata {
         return Err(Error::Wheel("it has no METADATA"));
     }
     Ok(tree)
 }
 
-/// Where an entry lands below `site-packages`, if it is taken at all.
+/// The path of an entry below `site-packages`; `None` if it is left out.
 fn placed(path: &str) -> Option<&str> {
     let Some((top, rest)) = path.split_once('/') else {
         return Some(path);
@@ -85,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    const SMALL: Limits = Limits {
+    const SMALL: UnpackLimits = UnpackLimits {
         entries: 20,
         file_bytes: 1000,
         total_bytes: 5000,
@@ -105,7 +106,7 @@ mod tests {
     const METADATA: (&str, &[u8]) = ("x-1.dist-info/METADATA", b"Name: x\n");
 
     #[test]
-    fn files_land_in_site_packages() {
+    fn files_are_placed_below_site_packages() {
         let wheel = wheel(&[
             METADATA,
             ("x/__init__.py", b"1"),
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_wheels_are_refused() {
+    fn hostile_wheels_are_rejected() {
         assert!(unpack_wheel(b"PK", SMALL).is_err());
         assert!(
             unpack_wheel(&wheel(&[("x.py", b"")]), SMALL).is_err(),
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_twice_is_refused() {
+    fn duplicate_names_are_rejected() {
         let mut wheel = wheel(&[METADATA, ("a.py", b"1"), ("b.py", b"2")]);
         for at in 0..wheel.len() - 4 {
             if &wheel[at..at + 4] == b"b.py" {

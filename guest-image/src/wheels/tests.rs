@@ -8,11 +8,11 @@ use super::*;
 
 const NATIVE: &str = "cp314-cp314-manylinux_2_28_x86_64";
 
-/// Keeps the warnings.
+/// Records the warnings.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Warnings(Mutex<Vec<String>>);
 
-impl Progress for Told {
+impl Progress for Warnings {
     fn report(&self, _message: &str, _done: u64, _total: Option<u64>) {}
 
     fn warn(&self, message: &str) {
@@ -54,9 +54,9 @@ fn base() -> Lock {
 }
 
 fn pin(files: &[(&str, Vec<u8>)]) -> Result<(Lock, Vec<String>), Error> {
-    let told = Told::default();
-    let lock = pin_wheels(&base(), folder(files).path(), &told)?;
-    Ok((lock, told.0.into_inner().expect("nobody panics")))
+    let warnings = Warnings::default();
+    let lock = pin_wheels(&base(), folder(files).path(), &warnings)?;
+    Ok((lock, warnings.0.into_inner().expect("nobody panics")))
 }
 
 fn added(lock: &Lock) -> Vec<String> {
@@ -69,17 +69,17 @@ fn added(lock: &Lock) -> Vec<String> {
 }
 
 #[test]
-fn wheels_are_pinned_under_the_names_that_their_files_have() {
+fn wheels_are_pinned_under_their_file_names() {
     let data = named("Some.Thing");
     let files = [
         ("Some_Thing-1.0+local-2-py3-none-any.whl", data.clone()),
         ("ruamel.yaml-1-py2.py3-none-any.whl", named("ruamel.yaml")),
         ("README.txt", b"no wheel".to_vec()),
     ];
-    let (lock, told) = pin(&files).expect("good wheels");
+    let (lock, warnings) = pin(&files).expect("good wheels");
     assert_eq!(added(&lock), [files[0].0, files[1].0]);
     assert_eq!(lock.libraries, base().libraries, "they need none");
-    assert_eq!(told, Vec::<String>::new());
+    assert_eq!(warnings, Vec::<String>::new());
     let input = lock
         .inputs
         .iter()
@@ -89,15 +89,15 @@ fn wheels_are_pinned_under_the_names_that_their_files_have() {
         (input.version(), input.size()),
         ("1.0+local", data.len() as u64)
     );
-    assert_eq!(input.sha256(), sha256::hex(&data));
-    // What a lock had before makes room.
+    assert_eq!(input.sha256(), sha256::hex_digest(&data));
+    // Wheels that the lock already has are replaced.
     let other = folder(&[("other-1-py3-none-any.whl", named("other"))]);
-    let lock = pin_wheels(&lock, other.path(), &Told::default()).expect("a good wheel");
+    let lock = pin_wheels(&lock, other.path(), &Warnings::default()).expect("a good wheel");
     assert_eq!(added(&lock), ["other-1-py3-none-any.whl"]);
 }
 
 #[test]
-fn libraries_that_wheels_take_for_granted_come_along() {
+fn libraries_that_wheels_need_are_added() {
     let native = |needed: &[&str]| {
         let module = elf::tests::write(62, needed);
         let (lock, _) = pin(&[(
@@ -126,29 +126,29 @@ fn libraries_that_wheels_take_for_granted_come_along() {
 }
 
 #[test]
-fn what_is_needed_and_not_there_is_told() {
+fn missing_requirements_are_warned_about() {
     let metadata = "Name: x\nRequires-Dist: Num_Py[extra] (>=2)\nRequires-Dist: y\nRequires-Dist: z; python_version < '3'\n\
         Requires-Dist: six>=1.5\n\nRequires-Dist: text\n";
     let files = [
         ("x-1-py3-none-any.whl", wheel(metadata, &[])),
         ("Y-1-py3-none-any.whl", named("Y")),
     ];
-    let (_, told) = pin(&files).expect("they are good all the same");
+    let (_, warnings) = pin(&files).expect("good wheels");
     let missing = |name| format!("x needs {name}, which is not among the wheels");
-    assert_eq!(told, [missing("num-py"), missing("six")]);
+    assert_eq!(warnings, [missing("num-py"), missing("six")]);
 }
 
 #[test]
-fn what_cannot_go_into_the_image_is_named() {
+fn unusable_wheels_are_rejected_by_name() {
     let x = || named("x");
     let long = "x".repeat(300);
     let cut = x()[..60].to_vec();
     for (file, data, words) in [
         ("x-1.tar.gz", x(), "source archive"),
         ("x-1.zip", x(), "source archive"),
-        ("x.whl", x(), "not named as wheels are"),
-        ("x-1-any.whl", x(), "not named as wheels are"),
-        ("x-1-2-3-py3-none-any.whl", x(), "not named as wheels are"),
+        ("x.whl", x(), "not named like a wheel"),
+        ("x-1-any.whl", x(), "not named like a wheel"),
+        ("x-1-2-3-py3-none-any.whl", x(), "not named like a wheel"),
         (
             "x-1-cp313-cp313-manylinux_2_28_x86_64.whl",
             x(),
@@ -180,30 +180,37 @@ fn what_cannot_go_into_the_image_is_named() {
         (
             "x-1-py3-none-any.whl",
             cut,
-            "x-1-py3-none-any.whl is broken",
+            "x-1-py3-none-any.whl is damaged",
         ),
-        ("x-1-py3-none-any.whl", b"<html>".to_vec(), "is broken"),
+        ("x-1-py3-none-any.whl", b"<html>".to_vec(), "is damaged"),
         (
             "x-1-py3-none-any.whl",
             wheel("Name: x", &[("../x.py", vec![])]),
-            "is broken",
+            "is damaged",
         ),
-        ("x-1-py3-none-any.whl", Vec::new(), "its size cannot be"),
-        ("x-1.txt", x(), "there is no wheel in"),
+        (
+            "x-1-py3-none-any.whl",
+            Vec::new(),
+            "its size is not between",
+        ),
+        ("x-1.txt", x(), "no wheel in"),
     ] {
-        let told = pin(&[(file, data)]).expect_err(file).to_string();
-        assert!(told.contains(words) && told.len() < 600, "{file}: {told}");
+        let message = pin(&[(file, data)]).expect_err(file).to_string();
+        assert!(
+            message.contains(words) && message.len() < 600,
+            "{file}: {message}"
+        );
     }
     let two = [
         ("X.y-1-py3-none-any.whl", named("X.y")),
         ("x_y-2-py3-none-any.whl", named("x-y")),
     ];
-    let told = pin(&two).expect_err("two versions").to_string();
+    let warnings = pin(&two).expect_err("two versions").to_string();
     assert_eq!(
-        told,
-        format!("x-y is there twice: {} and {}", two[0].0, two[1].0)
+        warnings,
+        format!("x-y occurs twice: {} and {}", two[0].0, two[1].0)
     );
-    let nowhere = pin_wheels(&base(), Path::new("/nonexistent"), &Told::default());
+    let nowhere = pin_wheels(&base(), Path::new("/nonexistent"), &Warnings::default());
     assert!(matches!(nowhere, Err(Error::Read { .. })));
     let help = pin(&[("x-1-cp314-cp314-win32.whl", x())])
         .expect_err("no Linux")
@@ -212,13 +219,13 @@ fn what_cannot_go_into_the_image_is_named() {
 }
 
 #[test]
-fn a_damaged_file_inside_is_found() {
+fn damaged_file_in_a_wheel_is_found() {
     let mut data = wheel("Name: x\n", &[("x.py", b"print('hello')".repeat(3))]);
     let at = data
         .windows(5)
         .position(|bytes| bytes == b"x.py\0" || &bytes[..4] == b"x.py")
         .expect("its name");
     data[at + 6] ^= 0xff;
-    let told = pin(&[("x-1-py3-none-any.whl", data)]).expect_err("damaged");
-    assert!(matches!(told, Error::Broken { .. }), "{told}");
+    let warnings = pin(&[("x-1-py3-none-any.whl", data)]).expect_err("damaged");
+    assert!(matches!(warnings, Error::Damaged { .. }), "{warnings}");
 }

@@ -2,13 +2,14 @@
 
 import sys
 
-from mcp._guest.servers import Finder, absent, servers
+from _mcp_guest.servers.registry import Finder
+from _mcp_guest.session import session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# None of them is a file.
+# Servers are not files.
 __path__ = []
 sys.meta_path.insert(0, Finder())
 
@@ -16,11 +17,11 @@ sys.meta_path.insert(0, Finder())
 def __getattr__(name: str) -> "Any":
     if name.startswith("__"):
         raise AttributeError(f"module 'mcp.servers' has no attribute {name!r}", name=name)
-    for server in servers().values():
-        if server.__mcp_state__.alias == name:
-            return server
-    raise absent(name, AttributeError)
+    found = session.servers.by_alias.get(name)
+    if found is None:
+        raise session.servers.error(name, AttributeError)
+    return found
 
 
 def __dir__() -> "list[str]":
-    return sorted(server.__mcp_state__.alias for server in servers().values())
+    return sorted(session.servers.by_alias)

@@ -1,0 +1,1 @@
+"""What `mcp.runtime` is made of: its manual, its exceptions, and the output of earlier runs."""

@@ -1,0 +1,1 @@
+"""How values are shown: `show`, previews of large values, tables, and the limits per run."""

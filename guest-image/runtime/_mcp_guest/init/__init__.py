@@ -1,0 +1,1 @@
+"""PID 1: makes the pipes, forks the worker, relays its output and frames to the host, and reaps."""
