@@ -2,7 +2,7 @@
 # What is checked without building anything: spelling (typos), shell scripts (shellcheck), unused
 # dependencies (cargo-shear), and which crates may be used under which licences (cargo-deny).
 #
-# A program that cannot be had on this machine is left out, and said: in CI also in its summary.
+# A program that cannot be had on this machine is left out, and said.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$(tests/setup/tools.sh):$PATH
@@ -12,15 +12,14 @@ check() { # PROGRAM COMMAND...
   local program=$1 start=$SECONDS
   shift
   if ! command -v "$program" >/dev/null; then
-    echo "sources: SKIPPED: $program cannot be had here" >&2
-    [ -z "${CI_LEFT_OUT:-}" ] || echo "$program (no program for this machine)" >>"$CI_LEFT_OUT"
+    tests/setup/left-out.sh "$program" "there is no such program for this machine"
     return
   fi
   if "$@"; then echo "sources: $program found nothing ($((SECONDS - start)) s)"; else failed+=("$program"); fi
 }
 
 mapfile -t scripts < <(git ls-files | while read -r file; do
-  if [ -f "$file" ] && head -n 1 "$file" | grep -Eq '^#!.*\b(ba)?sh\b|^# shellcheck shell='; then echo "$file"; fi
+  if [ -f "$file" ] && head -n 1 "$file" | grep -Eq '^#!.*\b(sh|bash)\b|^# shellcheck shell='; then echo "$file"; fi
 done)
 
 check typos typos

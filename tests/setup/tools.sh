@@ -16,7 +16,7 @@ exec 9>"$folder/.lock"
 flock 9
 if [ "$(cat "$folder/.stamp" 2>/dev/null)" != "$stamp" ]; then
   echo "setup: downloading the programs of tests/setup/tools.txt ..." >&2
-  rm -rf "$folder/bin"
+  rm -rf "${folder:?}/bin"
   mkdir -p "$folder/bin"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
