@@ -17,7 +17,8 @@ ifneq ($(toolchain),)
 export RUSTUP_TOOLCHAIN := $(toolchain)
 endif
 
-.PHONY: help setup setup-vm build release image fmt lint doc sources advisories workflows python unit manual test test-vm test-nix test-nix-full test-nix-mutations test-nix-vm demo bench clean
+# Everything that `make help` lists.
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
@@ -53,7 +54,7 @@ fmt: setup ## is everything formatted?
 lint: build ## clippy, pedantic, no warnings
 	@tests/setup/check-rust.sh clippy
 
-doc: build ## rustdoc, no warnings
+rustdoc: build ## rustdoc, no warnings
 	@tests/setup/check-rust.sh doc
 
 sources: setup ## typos, shellcheck, cargo-shear (unused dependencies), cargo-deny (licences, banned crates)
@@ -71,7 +72,18 @@ workflows: setup ## the workflows of GitHub: actionlint
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
 	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from _mcp_guest.api.manual import text; print(text(), end="")' >bridge/server/src/manual.md
 
-test: setup fmt lint doc sources python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
+reference: ## write the pages of docs/src/reference, which are made from the code
+	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference
+
+links: ## are the links of all Markdown files right, and is every page of the book in its summary?
+	@python3 docs/check-links.py
+
+docs: links ## build the book into target/book; needs mdBook
+	@command -v mdbook >/dev/null || { echo "docs: mdbook not found: run cargo install --locked --no-default-features mdbook (3 minutes, once)" >&2; exit 1; }
+	@mdbook build docs
+	@echo "docs: target/book/index.html"
+
+test: setup fmt lint rustdoc sources links python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh
 
 test-vm: setup setup-vm image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine

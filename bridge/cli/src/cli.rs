@@ -210,7 +210,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// The command line with the table of settings in its long help.
-fn command() -> clap::Command {
+pub fn command() -> clap::Command {
     let mut table =
         String::from("Settings (variable, key of bridge.yaml and of --set, default):\n");
     for key in KEYS {

@@ -44,7 +44,7 @@ impl Outcome {
 pub struct Check {
     /// What was looked at.
     pub name: &'static str,
-    /// Stable; documented in the README.
+    /// Stable; documented in docs/src/guide/troubleshooting.md.
     pub code: &'static str,
     /// How it came out.
     pub outcome: Outcome,

@@ -1,7 +1,8 @@
 //! An engine that speaks Docker's API: docker itself, or podman in its dialect.
 
+use std::fs::File;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -240,7 +241,7 @@ impl Engine for ApiEngine {
         }))
     }
 
-    async fn load_image(&self, archive: &Path, sent: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
+    async fn load_image(&self, archive: File, sent: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
         self.load(archive, sent).await
     }
 

@@ -10,8 +10,8 @@ pub(super) const NAME: &str = "run_python";
 
 const DESCRIPTION: &str = "Run Python 3.14 in a sandbox without network. Variables, imports, files persist between calls; top-level await works. Answers with output and the last expression. MCP servers named in `servers` become modules: await mcp_<server>.<tool>(...); await search_tool_docs(\"...\") finds tools.";
 
-/// As listed.
-pub(super) fn definition() -> Tool {
+/// The tool, as listed.
+pub fn definition() -> Tool {
     Tool::new(NAME, DESCRIPTION, Arc::new(schema())).with_raw_output_schema(Arc::new(answer()))
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// Inherited by name. README lists the same.
+/// Inherited by name; docs/src/guide/servers.md lists the same.
 pub const INHERITED: [&str; 32] = [
     // Who and where
     "PATH",

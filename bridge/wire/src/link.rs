@@ -11,7 +11,7 @@ use futures_util::stream::BoxStream;
 use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::{Error, FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT, ToGuest};
+use super::{Error, FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT, ToGuest, trace};
 use bridge_engine::{self as engine, Attached, Output};
 
 /// How much of the container's own standard error is remembered.
@@ -60,7 +60,9 @@ impl Sender {
     /// Puts a frame behind those that wait.
     pub fn queue(&mut self, frame: &ToGuest<'_>) {
         self.compact();
+        let before = self.buffer.len();
         frame.encode(&mut self.buffer);
+        trace::frame("to guest", &self.buffer[before..]);
         self.flushed = false;
     }
 
@@ -76,6 +78,7 @@ impl Sender {
             self.buffer.shrink_to(before.max(64 << 10));
             return Err(size);
         }
+        trace::frame("to guest", &self.buffer[before..]);
         self.buffer.push(b'\n');
         self.flushed = false;
         Ok(())
@@ -142,7 +145,10 @@ impl Receiver {
     pub async fn event(&mut self) -> Event {
         loop {
             match self.decoder.line() {
-                Ok(Some(line)) => return Event::Line(line),
+                Ok(Some(line)) => {
+                    trace::frame("from guest", &line);
+                    return Event::Line(line);
+                }
                 Ok(None) => {}
                 Err(error) => return Event::Broken(error),
             }

@@ -43,6 +43,8 @@ pub(super) fn start(level: LevelFilter) {
             },
         )
         .with_target("mcp_code_bridge", level)
+        // The crates below bridge/, by the beginning of their names.
+        .with_target("bridge_", level)
         .with_targets(CRATES.map(|name| (name, level)))
         .with_target("guest_image", level);
     let format = tracing_subscriber::fmt::layer()
