@@ -19,7 +19,7 @@ const ROOT: &str = "STORE_TEST_ROOT";
 fn command(root: &Path, job: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["store::tests::faults::child", "--exact", "--nocapture"])
+        .args(["tests::faults::child", "--exact", "--nocapture"])
         .env(JOB, job)
         .env(ROOT, root)
         .stdout(Stdio::piped());
