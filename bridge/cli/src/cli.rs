@@ -28,7 +28,6 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use bridge_common::host::HostEnv;
 use bridge_settings::{self as settings, KEYS, Overrides, Settings};
-use bridge_upstream::watchdog;
 
 /// Exit codes, as documented.
 mod exit {
@@ -70,9 +69,9 @@ enum Command {
     Completions(completions::Completions),
     /// Print the manual page, or write one for every command.
     Man(completions::Man),
-    /// Kills servers that a killed bridge leaves behind; started by the bridge itself.
-    #[command(name = watchdog::SUBCOMMAND, hide = true)]
-    Watchdog,
+    /// Clean up after a bridge that was killed; started by the bridge itself.
+    #[command(name = bridge_guardian::SUBCOMMAND, hide = true)]
+    Guardian,
 }
 
 /// Flags that win over variables and the settings file.
@@ -176,8 +175,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Completions(completions)) => return completions.print(),
         Some(Command::Man(man)) => return man.print(),
         // Needs no settings, and must not fail for a bad one.
-        Some(Command::Watchdog) => {
-            watchdog::run(std::io::stdin().lock());
+        Some(Command::Guardian) => {
+            bridge_guardian::run(std::io::stdin().lock(), |owners| {
+                bridge_engine::remove_leftovers(&HostEnv::of_process(), owners);
+            });
             return ExitCode::SUCCESS;
         }
         _ => {}
@@ -207,7 +208,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Tools(tools)) => tools.run(&loaded),
         Some(Command::Image(image)) => image.run(&loaded),
         Some(Command::Doctor(doctor)) => doctor.run(&loaded),
-        Some(Command::Completions(_) | Command::Man(_) | Command::Watchdog) => ExitCode::SUCCESS,
+        Some(Command::Completions(_) | Command::Man(_) | Command::Guardian) => ExitCode::SUCCESS,
     }
 }
 

@@ -98,9 +98,11 @@ impl Servers {
                 };
                 print(&text, !findings.hits.is_empty())
             }
-            Command::Check(check) => {
-                check.run(&catalog, &book, host::options(settings, catalog.places()))
-            }
+            Command::Check(check) => check.run(
+                &catalog,
+                &book,
+                host::options(settings, catalog.places(), host::guardian(settings)),
+            ),
             Command::Login(login) => login.run(&catalog, host::tokens(settings)),
             Command::Logout(logout) => logout.run(&catalog, host::tokens(settings)),
         }
