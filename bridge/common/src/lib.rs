@@ -2,8 +2,10 @@
 //!
 //! Knows nothing of MCP, engines, guests or settings.
 
+mod envelope;
 pub mod error;
 pub mod fs;
 pub mod json;
+pub mod lines;
 pub mod media;
 pub mod random;
