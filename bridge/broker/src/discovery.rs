@@ -8,7 +8,8 @@ use super::context::ActiveRun;
 use super::load::tool_cards;
 use super::params::{DocsQuery, Search, object};
 use super::{GuestError, Kind};
-use bridge_catalog::{Catalog, Definition, Detail, Known, Outcome, ServerTools, ToolDoc};
+use bridge_catalog::{Catalog, Definition, Known, Outcome};
+use bridge_tools::{Detail, ServerTools, ToolDoc};
 use bridge_upstream::{CallContext, Status};
 
 /// Hits of one search.

@@ -28,8 +28,9 @@ pub use load::{Loaded, LoadedServer};
 pub use redacting::Secrets;
 pub use run::Run;
 
-use bridge_catalog::{Catalog, Definition, ServerName, ServerTools, ToolBook, Watcher};
+use bridge_catalog::{Catalog, Definition, ServerName, Watcher};
 use bridge_store::Store;
+use bridge_tools::{ServerTools, ToolBook};
 use bridge_upstream::{Redactor, ToolList, Upstreams};
 
 /// What one session and one run may do.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::{GuestError, Scope, lock};
-use bridge_catalog::{Catalog, Definition, ServerName, ServerTools, Tool};
+use bridge_catalog::{Catalog, Definition, ServerName};
+use bridge_tools::{ServerTools, Tool};
 use bridge_upstream::{CallContext, Status, ToolList};
 use bridge_wire::{ServerCard, ToolCard};
 
