@@ -8,7 +8,7 @@ use super::context::ActiveRun;
 use super::load::tool_cards;
 use super::params::{DocsQuery, Search, object};
 use super::{GuestError, Kind};
-use bridge_catalog::{Catalog, Definition, Known, Outcome};
+use bridge_catalog::{Catalog, CatalogEntry, Definition, Outcome};
 use bridge_tools::{Detail, ServerTools, ToolDoc};
 use bridge_upstream::{CallContext, Status};
 
@@ -24,7 +24,7 @@ impl ActiveRun {
         catalog.entries().map(|known| self.entry(known)).collect()
     }
 
-    fn entry(&self, known: &Known) -> Value {
+    fn entry(&self, known: &CatalogEntry) -> Value {
         let loaded = self.scope.is_allowed(&known.name);
         let (status, problem) = match &known.outcome {
             Outcome::Disabled => ("disabled", None),
