@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge_broker::{Broker, Kind, Limits, Loaded, Refusal, Response, Run, RunContext, Scope};
+use bridge_broker::{Broker, GuestError, Kind, Limits, Loaded, Response, Run, RunContext, Scope};
 use bridge_catalog::ToolBook;
 use bridge_store::{self as store, Origin, Store};
-use bridge_upstream::Nobody;
+use bridge_upstream::NoClient;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,7 @@ impl Session {
         }
     }
 
-    pub(crate) async fn load(&self, servers: &[&str]) -> Result<Loaded, Refusal> {
+    pub(crate) async fn load(&self, servers: &[&str]) -> Result<Loaded, GuestError> {
         let servers: Vec<String> = servers.iter().map(|name| (*name).to_owned()).collect();
         self.scope.load(&servers, "", &soon()).await
     }
@@ -51,14 +51,14 @@ impl Session {
         let context = RunContext {
             deadline: soon().deadline,
             cancel: CancellationToken::new(),
-            interact: Arc::new(Nobody),
+            interact: Arc::new(NoClient),
             origin: Origin::default(),
         };
         self.scope.run(context)
     }
 
     /// One request in a run of its own.
-    async fn ask(&self, method: &str, params: Value) -> Result<Value, Refusal> {
+    async fn ask(&self, method: &str, params: Value) -> Result<Value, GuestError> {
         let (run, mut responses) = self.run();
         run.request(1, method, params);
         responses
@@ -74,7 +74,7 @@ impl Session {
         server: &str,
         tool: &str,
         arguments: Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, GuestError> {
         self.ask(
             "call_tool",
             json!({"server": server, "tool": tool, "arguments": arguments}),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bridge_broker::{Kind, Limits, Refusal};
+use bridge_broker::{GuestError, Kind, Limits};
 use serde_json::json;
 
 use crate::broker::{Session, github};
@@ -126,7 +126,7 @@ async fn calls_have_a_limit_and_so_do_answers_that_nobody_reads() {
         let response = responses.recv().await.unwrap();
         results.insert(response.call, response.result);
     }
-    let refused: Vec<&Refusal> = results
+    let refused: Vec<&GuestError> = results
         .values()
         .filter_map(|result| result.as_ref().err())
         .collect();

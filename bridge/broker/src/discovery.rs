@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::request::{DocsQuery, Search, object};
 use super::run::Inner;
-use super::{Kind, Refusal};
+use super::{GuestError, Kind};
 use bridge_catalog::{Catalog, Definition, Detail, Known, Outcome, ServerTools, ToolDoc};
 use bridge_upstream::{CallContext, Status};
 
@@ -55,10 +55,10 @@ impl Inner {
     }
 
     /// One server with its tools, as far as they are known.
-    pub(super) fn describe(&self, catalog: &Catalog, server: &str) -> Result<Value, Refusal> {
+    pub(super) fn describe(&self, catalog: &Catalog, server: &str) -> Result<Value, GuestError> {
         let definition = catalog
             .definition(server)
-            .map_err(|error| Refusal::new(Kind::Name, error.to_string()))?;
+            .map_err(|error| GuestError::new(Kind::Name, error.to_string()))?;
         let known = catalog.get(&definition.name.0);
         let mut entry = known.map_or_else(|| json!({}), |known| self.entry(known));
         if let Some(tools) = self.scope.broker.book.tools(definition) {
@@ -88,10 +88,10 @@ impl Inner {
         catalog: &Catalog,
         query: &DocsQuery,
         context: &CallContext,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, GuestError> {
         let detail = detail(query.detail.as_deref())?;
         let found = catalog.definition(&query.server);
-        let definition = found.map_err(|error| Refusal::new(Kind::Name, error.to_string()))?;
+        let definition = found.map_err(|error| GuestError::new(Kind::Name, error.to_string()))?;
         let tools = match self.scope.definition(catalog, &query.server) {
             Ok(definition) => self.scope.broker.tools(definition, context).await?,
             Err(refusal) => self.scope.broker.book.tools(definition).ok_or(refusal)?,
@@ -109,7 +109,7 @@ impl Inner {
                         definition.name,
                         closest.unwrap_or_default()
                     );
-                    return Err(Refusal::new(Kind::Name, message).of_server(&definition.name));
+                    return Err(GuestError::new(Kind::Name, message).of_server(&definition.name));
                 };
                 let doc = ToolDoc::new(&definition.name, &definition.alias, tool, alias, detail);
                 Ok(json!([doc_json(&doc, &tool.signature(alias), true)]))
@@ -122,7 +122,7 @@ impl Inner {
         &self,
         catalog: &Arc<Catalog>,
         search: Search,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, GuestError> {
         let detail = detail(search.detail.as_deref())?;
         let limit = search.limit.unwrap_or(USUAL_HITS).clamp(1, MOST_HITS);
         let (broker, catalog) = (Arc::clone(&self.scope.broker), Arc::clone(catalog));
@@ -131,7 +131,7 @@ impl Inner {
             tokio::task::spawn_blocking(move || broker.book.search(&catalog, &search.query, limit))
                 .await;
         let findings =
-            findings.map_err(|_| Refusal::new(Kind::Mcp, "the search failed").because("bug"))?;
+            findings.map_err(|_| GuestError::new(Kind::Mcp, "the search failed").because("bug"))?;
         let results: Vec<Value> = findings
             .hits
             .iter()
@@ -167,7 +167,7 @@ fn doc_json(doc: &ToolDoc, signature: &str, loaded: bool) -> Value {
     json
 }
 
-fn detail(text: Option<&str>) -> Result<Detail, Refusal> {
+fn detail(text: Option<&str>) -> Result<Detail, GuestError> {
     text.map_or(Ok(Detail::Summary), str::parse)
-        .map_err(|message| Refusal::new(Kind::Type, message))
+        .map_err(|message| GuestError::new(Kind::Type, message))
 }

@@ -22,7 +22,7 @@ pub use calls::{Summary, Tally};
 use load::Failure;
 pub use load::{Loaded, ServerCard};
 pub use redacting::Secrets;
-pub use refusal::{Kind, Refusal};
+pub use refusal::{GuestError, Kind};
 pub use run::{Response, Run, RunContext};
 
 use bridge_catalog::{Catalog, Definition, ServerName, ServerTools, ToolBook, Watcher};
@@ -183,10 +183,10 @@ impl Scope {
         &self,
         catalog: &'c Catalog,
         name: &str,
-    ) -> Result<&'c Arc<Definition>, Refusal> {
+    ) -> Result<&'c Arc<Definition>, GuestError> {
         let definition = catalog
             .definition(name)
-            .map_err(|error| Refusal::new(Kind::Name, error.to_string()))?;
+            .map_err(|error| GuestError::new(Kind::Name, error.to_string()))?;
         if self.is_allowed(&definition.name) {
             return Ok(definition);
         }
@@ -194,7 +194,7 @@ impl Scope {
         let message = format!(
             "mcp_{alias}: server \"{name}\" is known but not loaded; call run_python with servers=[\"{name}\"]"
         );
-        Err(Refusal::new(Kind::Name, message).of_server(name))
+        Err(GuestError::new(Kind::Name, message).of_server(name))
     }
 }
 

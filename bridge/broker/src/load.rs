@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
-use super::{Refusal, Scope, lock};
+use super::{GuestError, Scope, lock};
 use bridge_catalog::{Catalog, Definition, ServerName, ServerTools};
 use bridge_upstream::{CallContext, Status, ToolList};
 
@@ -20,9 +20,9 @@ pub struct Loaded {
     /// Servers whose proxies the guest has to make, or make anew.
     pub install: Vec<ServerCard>,
     /// Servers that were tried and are not up, and why.
-    pub failed: Vec<(ServerName, Refusal)>,
+    pub failed: Vec<(ServerName, GuestError)>,
     /// Those that failed in an earlier call, and were not tried again: this one has nothing to do with them.
-    pub left: Vec<(ServerName, Refusal)>,
+    pub left: Vec<(ServerName, GuestError)>,
     /// Names of other servers that could be loaded.
     pub known: Vec<String>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Failure {
     of: String,
     /// It was still starting when the call had waited for as long as it could.
     was_starting: bool,
-    refusal: Refusal,
+    refusal: GuestError,
 }
 
 /// What the guest needs to know of a server.
@@ -81,20 +81,21 @@ impl Scope {
         servers: &[String],
         code: &str,
         context: &CallContext,
-    ) -> Result<Loaded, Refusal> {
+    ) -> Result<Loaded, GuestError> {
         let catalog = self.broker.catalog().await;
         if servers.len() > MOST_SERVERS {
             let message = format!(
                 "servers has {} names; at most {MOST_SERVERS} can be loaded in one call",
                 servers.len()
             );
-            return Err(Refusal::new(super::Kind::Type, message));
+            return Err(GuestError::new(super::Kind::Type, message));
         }
         let mut asked = Vec::new();
         for name in servers {
             let definition = catalog.definition(name);
             asked.push(
-                definition.map_err(|error| Refusal::new(super::Kind::Name, error.to_string()))?,
+                definition
+                    .map_err(|error| GuestError::new(super::Kind::Name, error.to_string()))?,
             );
         }
         *lock(&self.catalog) = Some(Arc::clone(&catalog));
@@ -122,7 +123,7 @@ impl Scope {
             let message = format!(
                 "server \"{name}\" was still starting when the call that asked for it ended"
             );
-            let refusal = Refusal::new(super::Kind::Timeout, message).of_server(name);
+            let refusal = GuestError::new(super::Kind::Timeout, message).of_server(name);
             self.note_failure(definition, true, refusal);
         }
         let starts = new.into_iter().map(|definition| async move {
@@ -158,13 +159,13 @@ impl Scope {
     }
 
     /// Why the server did not come up when it was last tried as it is defined now.
-    fn failure(&self, definition: &Definition) -> Option<Refusal> {
+    fn failure(&self, definition: &Definition) -> Option<GuestError> {
         let failures = lock(&self.failures);
         let failure = failures.get(&definition.name)?;
         (failure.of == definition.hash).then(|| failure.refusal.clone())
     }
 
-    fn note_failure(&self, definition: &Definition, was_starting: bool, refusal: Refusal) {
+    fn note_failure(&self, definition: &Definition, was_starting: bool, refusal: GuestError) {
         let failure = Failure {
             of: definition.hash.clone(),
             was_starting,
@@ -224,7 +225,7 @@ impl super::Broker {
         &self,
         definition: &Arc<Definition>,
         context: &CallContext,
-    ) -> Result<Arc<ServerTools>, Refusal> {
+    ) -> Result<Arc<ServerTools>, GuestError> {
         let list = self.upstreams.tools(definition, context).await?;
         Ok(self.name_tools(definition, &list))
     }

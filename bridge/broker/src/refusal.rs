@@ -24,7 +24,7 @@ pub enum Kind {
 
 /// A request that was refused or failed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Refusal {
+pub struct GuestError {
     /// The exception.
     pub kind: Kind,
     /// Its text.
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-impl Refusal {
+impl GuestError {
     pub(super) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -95,7 +95,7 @@ impl Refusal {
     }
 }
 
-impl From<upstream::Error> for Refusal {
+impl From<upstream::Error> for GuestError {
     fn from(error: upstream::Error) -> Self {
         use upstream::Error;
 

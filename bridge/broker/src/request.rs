@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::run::Inner;
 use super::state::StateRequest;
-use super::{Kind, Refusal, lock};
+use super::{GuestError, Kind, lock};
 use bridge_catalog::{Catalog, Definition};
 use bridge_upstream::{CallContext, Payload};
 
@@ -101,7 +101,7 @@ impl Request {
 
     /// Reads a request; what is wrong with it is the guest's runtime's fault, or that of user code that found the way
     /// around it.
-    pub(super) fn read(method: &str, mut params: Value) -> Result<Self, Refusal> {
+    pub(super) fn read(method: &str, mut params: Value) -> Result<Self, GuestError> {
         if let Some(request) = StateRequest::read(method, &mut params) {
             return request.map(Self::State);
         }
@@ -113,7 +113,7 @@ impl Request {
             Value::Null => Payload::of(&Map::new()),
             arguments @ Value::Object(_) => Payload::of(&arguments),
             _ => {
-                return Err(Refusal::new(
+                return Err(GuestError::new(
                     Kind::Type,
                     format!("{method}: arguments must be an object"),
                 ));
@@ -153,7 +153,7 @@ impl Request {
             }
             other => {
                 let shown: String = other.chars().take(40).collect();
-                return Err(Refusal::new(
+                return Err(GuestError::new(
                     Kind::Type,
                     format!("there is no request {shown:?}"),
                 ));
@@ -162,9 +162,9 @@ impl Request {
     }
 }
 
-pub(super) fn fields<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, Refusal> {
+pub(super) fn fields<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, GuestError> {
     serde_json::from_value(params)
-        .map_err(|error| Refusal::new(Kind::Type, format!("{method}: {error}")))
+        .map_err(|error| GuestError::new(Kind::Type, format!("{method}: {error}")))
 }
 
 impl Inner {
@@ -175,7 +175,7 @@ impl Inner {
         request: Request,
         catalog: &Arc<Catalog>,
         context: &CallContext,
-    ) -> Result<Payload, Refusal> {
+    ) -> Result<Payload, GuestError> {
         let upstreams = &self.scope.broker.upstreams;
         let value = match request {
             Request::CallTool {
@@ -247,7 +247,7 @@ impl Inner {
         tool: &str,
         arguments: Payload,
         context: &CallContext,
-    ) -> Result<Payload, Refusal> {
+    ) -> Result<Payload, GuestError> {
         let name = self.offered(definition, tool, context).await?;
         lock(&self.calls).set_started(call);
         let result = self
@@ -256,7 +256,7 @@ impl Inner {
             .upstreams
             .call(definition, &name, arguments, context)
             .await;
-        result.map_err(|error| Refusal::from(error).of_tool(&name))
+        result.map_err(|error| GuestError::from(error).of_tool(&name))
     }
 
     /// The name on the wire of a tool that the server offers, or why it does not.
@@ -265,7 +265,7 @@ impl Inner {
         definition: &Arc<Definition>,
         tool: &str,
         context: &CallContext,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, GuestError> {
         let broker = &self.scope.broker;
         let server = &definition.name;
         let list = broker.upstreams.tools(definition, context).await?;
@@ -274,7 +274,9 @@ impl Inner {
             return Ok(tool.name.clone());
         }
         let refuse = |kind, message: String| {
-            Err(Refusal::new(kind, message).of_server(server).of_tool(tool))
+            Err(GuestError::new(kind, message)
+                .of_server(server)
+                .of_tool(tool))
         };
         if !definition.tools.lets_through(tool) {
             return refuse(

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::calls::{Calls, Summary};
 use super::redacting::Redacting;
 use super::request::Request;
-use super::{Kind, Refusal, Scope, lock};
+use super::{GuestError, Kind, Scope, lock};
 use bridge_common::json;
 use bridge_store::Origin;
 use bridge_upstream::{CallContext, Interact, Payload};
@@ -55,7 +55,7 @@ pub struct Response {
     /// The number that the guest gave the request.
     pub call: u64,
     /// Its result.
-    pub result: Result<Payload, Refusal>,
+    pub result: Result<Payload, GuestError>,
     _permit: Option<OwnedSemaphorePermit>,
     _unread: Unread,
 }
@@ -154,7 +154,7 @@ impl Run {
                 );
                 return self.inner.refuse(
                     call,
-                    Refusal::new(Kind::Permission, message).because("pending_limit"),
+                    GuestError::new(Kind::Permission, message).because("pending_limit"),
                 );
             }
             if calls.len() >= limits.pending {
@@ -164,7 +164,7 @@ impl Run {
                 );
                 return self.inner.refuse(
                     call,
-                    Refusal::new(Kind::Permission, message).because("pending_limit"),
+                    GuestError::new(Kind::Permission, message).because("pending_limit"),
                 );
             }
             calls.add(call, bytes, cancel.clone());
@@ -221,7 +221,7 @@ impl Inner {
         };
         let Some(permit) = turn else {
             lock(&self.calls).finish(call, true);
-            let refusal = Refusal::new(Kind::Mcp, "the call was cancelled before it began")
+            let refusal = GuestError::new(Kind::Mcp, "the call was cancelled before it began")
                 .because("cancelled");
             return self.refuse(call, refusal);
         };
@@ -254,14 +254,14 @@ impl Inner {
         self.send(call, result, Some(permit));
     }
 
-    fn refuse(&self, call: u64, refusal: Refusal) {
+    fn refuse(&self, call: u64, refusal: GuestError) {
         self.send(call, Err(refusal), None);
     }
 
     fn send(
         &self,
         call: u64,
-        result: Result<Payload, Refusal>,
+        result: Result<Payload, GuestError>,
         permit: Option<OwnedSemaphorePermit>,
     ) {
         let unread = Unread::new(&self.unread);
@@ -273,7 +273,7 @@ impl Inner {
         });
     }
 
-    fn count_write(&self) -> Result<(), Refusal> {
+    fn count_write(&self) -> Result<(), GuestError> {
         let most = self.scope.broker.limits.writes;
         let mut calls = lock(&self.calls);
         calls.writes += 1;
@@ -281,20 +281,20 @@ impl Inner {
             let message = format!(
                 "this run has changed what is kept {most} times, the most that one run may"
             );
-            return Err(Refusal::new(Kind::Permission, message).because("write_limit"));
+            return Err(GuestError::new(Kind::Permission, message).because("write_limit"));
         }
         Ok(())
     }
 
     /// Counts a tool call, and names it for the summary.
-    fn count(&self, call: u64, server: &str, tool: &str) -> Result<(), Refusal> {
+    fn count(&self, call: u64, server: &str, tool: &str) -> Result<(), GuestError> {
         let most = self.scope.broker.limits.calls;
         let mut calls = lock(&self.calls);
         calls.made += 1;
         if calls.made > most {
             let message =
                 format!("this run has made {most} tool calls, the most that one run may make");
-            return Err(Refusal::new(Kind::Permission, message).because("call_limit"));
+            return Err(GuestError::new(Kind::Permission, message).because("call_limit"));
         }
         let name = server
             .chars()
@@ -324,7 +324,7 @@ mod tests {
             serde_json::to_string(&response.frame()).unwrap(),
             r#"{"type":"rpc_response","call":7,"success":true,"payload":{"content":[]}}"#
         );
-        let refusal = Refusal::new(Kind::Name, "no")
+        let refusal = GuestError::new(Kind::Name, "no")
             .of_server(&"s".into())
             .of_tool("t")
             .because("r");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::request::{fields, object};
 use super::run::Inner;
-use super::{Kind, Refusal};
+use super::{GuestError, Kind};
 use bridge_store::{self as store, Change, Expected, Loaded, Origin, Store};
 use bridge_upstream::Payload;
 
@@ -50,12 +50,12 @@ struct Tool {
 
 impl StateRequest {
     /// `None` where the method is none of the store's.
-    pub(super) fn read(method: &str, params: &mut Value) -> Option<Result<Self, Refusal>> {
+    pub(super) fn read(method: &str, params: &mut Value) -> Option<Result<Self, GuestError>> {
         let known = method.starts_with("memory.") || method.starts_with("tools.");
         known.then(|| Self::read_known(method, params))
     }
 
-    fn read_known(method: &str, params: &mut Value) -> Result<Self, Refusal> {
+    fn read_known(method: &str, params: &mut Value) -> Result<Self, GuestError> {
         let taken = |params: &mut Value, name: &str| {
             params
                 .as_object_mut()
@@ -74,7 +74,7 @@ impl StateRequest {
                     Some(Value::Null) => Expected::Nothing,
                     Some(Value::String(version)) => Expected::Version(version),
                     Some(_) => {
-                        return Err(Refusal::new(
+                        return Err(GuestError::new(
                             Kind::Type,
                             "memory.save: expected must be a version or null",
                         ));
@@ -101,7 +101,7 @@ impl StateRequest {
             "tools.list" => Ok(Self::ListTools),
             other => {
                 let shown: String = other.chars().take(40).collect();
-                Err(Refusal::new(
+                Err(GuestError::new(
                     Kind::Type,
                     format!("there is no request {shown:?}"),
                 ))
@@ -175,20 +175,21 @@ fn record(loaded: &Loaded, with_value: bool) -> Payload {
 
 impl Inner {
     /// Asks the store, in a thread that may block.
-    pub(super) async fn state(&self, request: StateRequest) -> Result<Payload, Refusal> {
+    pub(super) async fn state(&self, request: StateRequest) -> Result<Payload, GuestError> {
         let store = Arc::clone(&self.scope.broker.store);
         let origin = self.context.origin.clone();
         let answer = tokio::task::spawn_blocking(move || request.answer(&store, &origin)).await;
         match answer {
             Ok(answer) => Ok(answer?),
             Err(_) => {
-                Err(Refusal::new(Kind::Mcp, "the bridge is shutting down").because("shutting_down"))
+                Err(GuestError::new(Kind::Mcp, "the bridge is shutting down")
+                    .because("shutting_down"))
             }
         }
     }
 }
 
-impl From<store::Error> for Refusal {
+impl From<store::Error> for GuestError {
     fn from(error: store::Error) -> Self {
         use store::Error;
 
@@ -220,7 +221,7 @@ impl From<store::Error> for Refusal {
 mod tests {
     use super::*;
 
-    fn read(method: &str, mut params: Value) -> Result<StateRequest, Refusal> {
+    fn read(method: &str, mut params: Value) -> Result<StateRequest, GuestError> {
         StateRequest::read(method, &mut params).expect("a method of the store")
     }
 

@@ -17,14 +17,14 @@ use super::held::Running;
 use super::inbox::Inbox;
 use super::progress::{Reports, Steps};
 use super::relay::{self, Relay};
-use super::{Refused, Server, exact, tasks};
+use super::{Rejected, Server, exact, tasks};
 use bridge_render::Payload;
 use bridge_session::{Client, Run, RunOutcome};
 
 /// How far a call has brought a run.
-enum Turn {
+enum CallProgress {
     /// To its end, or as far as the call may wait.
-    Told(Box<RunOutcome>),
+    Answered(Box<RunOutcome>),
     /// A server has asked something that the client is asked in the answer.
     Asks(InputRequiredResult),
     /// It goes on as a task of the protocol.
@@ -50,9 +50,9 @@ impl Server {
         &self,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, Refused> {
+    ) -> Result<CallToolResponse, Rejected> {
         let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)
-            .map_err(Refused::Invalid)?;
+            .map_err(Rejected::Invalid)?;
         let (named, text_bytes) = (arguments.session.is_some(), arguments.text_bytes);
         let place = context.extensions.get::<Arc<Place>>();
         if let Some(place) = place {
@@ -75,11 +75,11 @@ impl Server {
             self.follow(running, context).await?
         };
         Ok(match turn {
-            Turn::Told(outcome) => self
+            CallProgress::Answered(outcome) => self
                 .answer(&Payload::of_run(*outcome, named, text_bytes))
                 .into(),
-            Turn::Asks(questions) => questions.into(),
-            Turn::Task(run) => tasks::created(&run).into(),
+            CallProgress::Asks(questions) => questions.into(),
+            CallProgress::Task(run) => tasks::created(&run).into(),
         })
     }
 
@@ -88,7 +88,7 @@ impl Server {
         &self,
         arguments: Arguments,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Running, Refused> {
+    ) -> Result<Running, Rejected> {
         self.held.make_way(arguments.session.as_deref());
         let steps = Steps::default();
         let (relay, inbox) = Relay::new(context, steps.clone());
@@ -103,7 +103,7 @@ impl Server {
             .into_request(client, self.closing.child_token());
         let run = self.runner.start(request, Arc::new(steps.clone()))?;
         Ok(Running {
-            _attendance: run.attend(),
+            _cancel_on_drop: run.attend(),
             run,
             arguments,
             inbox,
@@ -117,7 +117,7 @@ impl Server {
         state: &str,
         arguments: &Arguments,
         responses: Option<InputResponses>,
-    ) -> Result<Running, Refused> {
+    ) -> Result<Running, Rejected> {
         let running = self.held.take(state, arguments)?;
         running.inbox.answer(responses.unwrap_or_default());
         Ok(running)
@@ -129,7 +129,7 @@ impl Server {
         &self,
         running: Running,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Turn, Refused> {
+    ) -> Result<CallProgress, Rejected> {
         let mut reports = Reports::new(context, &running.steps);
         let run = Arc::clone(&running.run);
         let yield_after = running.arguments.yield_after;
@@ -145,7 +145,7 @@ impl Server {
             }
             Waited::Asked => {
                 let questions = running.inbox.show();
-                return Ok(Turn::Asks(exact::asking(
+                return Ok(CallProgress::Asks(exact::asking(
                     questions,
                     self.held.keep(running),
                 )));
@@ -154,11 +154,11 @@ impl Server {
                 run.leave_running();
                 running.inbox.close();
                 if becomes_task {
-                    return Ok(Turn::Task(run));
+                    return Ok(CallProgress::Task(run));
                 }
             }
         }
-        Ok(Turn::Told(Box::new(run.read()?)))
+        Ok(CallProgress::Answered(Box::new(run.read()?)))
     }
 
     /// Waits for a run of before, or cancels it. Who cancels this call only waits no longer.
@@ -167,7 +167,7 @@ impl Server {
         id: &str,
         arguments: &Arguments,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Turn, Refused> {
+    ) -> Result<CallProgress, Rejected> {
         let run = self.runner.find(id, arguments.session.as_deref())?;
         if arguments.cancel {
             run.cancel();
@@ -180,7 +180,7 @@ impl Server {
             Waited::GivenUp => run.peek()?,
             _ => run.read()?,
         };
-        Ok(Turn::Told(Box::new(outcome)))
+        Ok(CallProgress::Answered(Box::new(outcome)))
     }
 }
 

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Refused;
+use super::Rejected;
 use super::arguments::Arguments;
 use super::inbox::Inbox;
 use super::progress::Steps;
-use bridge_session::{Attendance, Run};
+use bridge_session::{CancelOnDrop, Run};
 
 /// For the client to come back.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
@@ -28,7 +28,7 @@ const IN_THE_WAY: Duration = Duration::from_secs(10);
 pub(super) struct Running {
     pub(super) run: Arc<Run>,
     /// Dropping this gives it up, unless it was left running.
-    pub(super) _attendance: Attendance,
+    pub(super) _cancel_on_drop: CancelOnDrop,
     /// What it was asked for, which has to be the same when the client comes back.
     pub(super) arguments: Arguments,
     pub(super) inbox: Arc<Inbox>,
@@ -86,8 +86,8 @@ impl Held {
     }
 
     /// The run that the client comes back to.
-    pub(super) fn take(&self, state: &str, arguments: &Arguments) -> Result<Running, Refused> {
-        let refuse = |why: &str| Err(Refused::Invalid(why.to_owned()));
+    pub(super) fn take(&self, state: &str, arguments: &Arguments) -> Result<Running, Rejected> {
+        let refuse = |why: &str| Err(Rejected::Invalid(why.to_owned()));
         match self.lock().entry(state.to_owned()) {
             Entry::Vacant(_) => refuse(
                 "no run waits for this answer any more (its requestState is unknown or has expired); call again without it",

@@ -46,7 +46,7 @@ use arguments::Arguments;
 use held::Held;
 
 pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
-pub use self::runner::{Refused, Runner};
+pub use self::runner::{Rejected, Runner};
 pub use self::tool::definition as tool;
 
 /// Room in an answer that is not cut.

@@ -11,13 +11,14 @@ use bridge_session::{Error, FileError, OutFile, Progress, Run, RunRequest, Sessi
 #[async_trait]
 pub trait Runner: Send + Sync + 'static {
     /// Begins a run. It ends soon after `request.cancel` fires.
-    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused>;
+    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>)
+    -> Result<Arc<Run>, Rejected>;
 
     /// A run of before, by its name, or by `last` the latest one of a session.
-    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused>;
+    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Rejected>;
 
     /// A client has opened a session of the protocol, which goes on until this is dropped.
-    fn open(&self) -> Result<(), Refused> {
+    fn open(&self) -> Result<(), Rejected> {
         Ok(())
     }
 
@@ -30,7 +31,7 @@ pub trait Runner: Send + Sync + 'static {
 
 /// Why nothing was run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum Rejected {
     /// The call itself is wrong.
     #[error("{0}")]
     Invalid(String),
@@ -52,7 +53,7 @@ pub enum Refused {
     },
 }
 
-impl Refused {
+impl Rejected {
     /// As answered.
     pub fn into_payload(self) -> Payload {
         match self {
@@ -65,12 +66,16 @@ impl Refused {
 
 #[async_trait]
 impl Runner for Sessions {
-    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
-        Sessions::start(self, request, progress).map_err(Refused::from)
+    fn start(
+        &self,
+        request: RunRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Arc<Run>, Rejected> {
+        Sessions::start(self, request, progress).map_err(Rejected::from)
     }
 
-    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused> {
-        Sessions::find(self, id, session).map_err(Refused::from)
+    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Rejected> {
+        Sessions::find(self, id, session).map_err(Rejected::from)
     }
 
     fn files(&self) -> Vec<(String, Vec<OutFile>)> {
@@ -82,7 +87,7 @@ impl Runner for Sessions {
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for Rejected {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         let busy = |reason| Self::Busy {

@@ -11,7 +11,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 
-use super::{Refused, Server};
+use super::{Rejected, Server};
 use bridge_render::Payload;
 use bridge_session::{KEPT_FOR, Run, RunOutcome, Status};
 use bridge_store::Moment;
@@ -38,7 +38,7 @@ impl Server {
     pub(super) fn task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         let run = self.known(id)?;
         let payload = if run.is_ended() {
-            let payload = match run.peek().map_err(Refused::from) {
+            let payload = match run.peek().map_err(Rejected::from) {
                 Ok(outcome) if outcome.status == Status::Cancelled => None,
                 Ok(outcome) => {
                     // The client has the task's name.

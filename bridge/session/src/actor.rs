@@ -23,8 +23,8 @@ use super::execution;
 use super::name::SessionName;
 use super::queue::{Call, Queue};
 use super::registry::Shared;
-use super::servers::{Given, until_refused};
-use super::start::{Live, Starting};
+use super::servers::{ServerCards, until_refused};
+use super::start::{RunningGuest, Starting};
 use super::{Error, Progress, Run, RunOutcome, RunRequest, State};
 use bridge_broker::Scope;
 use bridge_upstream::CallContext;
@@ -34,7 +34,7 @@ struct Actor {
     shared: Arc<Shared>,
     name: SessionName,
     queue: Arc<Queue>,
-    guest: Option<Live>,
+    guest: Option<RunningGuest>,
     starting: Option<Starting>,
     /// Why the variables of earlier calls are gone, until an answer has said so.
     loss: Option<Ending>,
@@ -115,16 +115,16 @@ impl Actor {
         let Call {
             request,
             progress,
-            owed,
+            reply,
         } = call;
         let closing = self.shared.launcher.closing.clone();
         let answer = tokio::select! {
             biased;
             () = closing.cancelled() => Err(Error::ShuttingDown),
-            answer = self.answer(&request, owed.run(), progress) => answer,
+            answer = self.answer(&request, reply.run(), progress) => answer,
         };
         self.queue.end_current();
-        owed.finish(answer);
+        reply.finish(answer);
     }
 
     /// Has the call's servers loaded and a guest started side by side, then runs the code.
@@ -180,9 +180,9 @@ impl Actor {
             return Ok(self.unstarted(Answer::stopped_before_run(stop, request.timeout), request));
         }
         let given = match loading.take_output() {
-            Some(Ok(loaded)) => Given::new(loaded),
+            Some(Ok(loaded)) => ServerCards::new(loaded),
             Some(Err(refusal)) => return Err(Error::Servers(refusal.message)),
-            None => Given::default(),
+            None => ServerCards::default(),
         };
         Ok(self.execute(&caller, run, given).await)
     }
@@ -200,7 +200,7 @@ impl Actor {
 }
 
 /// Watches the guest, if there is one; otherwise waits for ever.
-async fn watch(guest: Option<&mut Live>, output: &mut Capture) -> Death {
+async fn watch(guest: Option<&mut RunningGuest>, output: &mut Capture) -> Death {
     match guest {
         Some(live) => execution::watch(live, output).await,
         None => std::future::pending().await,

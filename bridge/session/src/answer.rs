@@ -6,7 +6,7 @@ use super::ending::{Ending, duration};
 use super::execution::Stop;
 use super::name::SessionName;
 use super::{RunError, RunOutcome, State, Status};
-use bridge_wire::{Done, DoneError, DoneStatus};
+use bridge_wire::{DoneError, DoneStatus, ExecutionDone};
 
 /// Bytes kept of a class name or a place in the code.
 const WORD_LIMIT: usize = 256;
@@ -28,7 +28,7 @@ pub(super) struct Answer {
 impl Answer {
     /// The guest says that the execution is done; perhaps because it was stopped.
     pub(super) fn done(
-        done: Done,
+        done: ExecutionDone,
         stopped: Option<Stop>,
         timeout: Duration,
         result_bytes: u64,

@@ -110,13 +110,13 @@ impl Drop for Hold {
 }
 
 /// The client of a call: its questions stop the clock.
-pub(super) struct Patient {
+pub(super) struct ClockStoppingClient {
     pub(super) client: Arc<dyn Interact>,
     pub(super) clock: Arc<Clock>,
 }
 
 #[async_trait]
-impl Interact for Patient {
+impl Interact for ClockStoppingClient {
     fn offers(&self) -> Value {
         self.client.offers()
     }

@@ -5,9 +5,9 @@ use super::capture::Capture;
 use super::ending::Death;
 use super::files::Question;
 use super::servers::refusal;
-use super::start::Live;
+use super::start::RunningGuest;
 use bridge_broker::{Response, Run};
-use bridge_wire::{Done, Event, FromGuest, TO_GUEST_LIMIT};
+use bridge_wire::{Event, ExecutionDone, FromGuest, TO_GUEST_LIMIT};
 
 /// Meaningless frames (unknown types, stale numbers) that one run may hold.
 const IGNORED_LIMIT: u32 = 10_000;
@@ -30,7 +30,7 @@ pub(super) enum Requests<'a> {
     Refused(&'static str),
 }
 
-impl Live {
+impl RunningGuest {
     /// Takes in one event. The answer to execution `expected` comes back; all that means nothing is counted.
     pub(super) fn hear(
         &mut self,
@@ -39,7 +39,7 @@ impl Live {
         requests: Requests<'_>,
         capture: &mut Capture,
         limit: u64,
-    ) -> Result<Option<Box<Done>>, Death> {
+    ) -> Result<Option<Box<ExecutionDone>>, Death> {
         let line = match event {
             Event::Line(line) => line,
             Event::Ended => return Err(Death::Ended),
@@ -58,7 +58,7 @@ impl Live {
                     self.ignore()?;
                 }
             }
-            FromGuest::Done(done) if Some(done.id) == expected => return Ok(Some(done)),
+            FromGuest::ExecutionDone(done) if Some(done.id) == expected => return Ok(Some(done)),
             FromGuest::Exit {
                 code,
                 out_of_memory,
@@ -103,7 +103,9 @@ impl Live {
                     self.ignore()?;
                 }
             }
-            FromGuest::Done(_) | FromGuest::Ready(_) | FromGuest::Unknown => self.ignore()?,
+            FromGuest::ExecutionDone(_) | FromGuest::Ready(_) | FromGuest::Unknown => {
+                self.ignore()?
+            }
         }
         Ok(None)
     }

@@ -10,10 +10,10 @@ use super::Run;
 use super::capture::Capture;
 use super::dispatch::{ANSWERS_LIMIT, IDLE, Requests, STOPPING};
 use super::ending::Death;
-use super::servers::Given;
-use super::start::{EXIT_LIMIT, Live};
+use super::servers::ServerCards;
+use super::start::{EXIT_LIMIT, RunningGuest};
 use bridge_broker::{self as broker, Response, Summary};
-use bridge_wire::{Done, ExecuteLimits, ToGuest};
+use bridge_wire::{ExecuteLimits, ExecutionDone, ToGuest};
 
 /// Bytes of frames to the guest that may wait when it says that it is done: an interrupt that came too late. For more,
 /// such as answers that nobody waits for any more, it has a moment to read them.
@@ -39,11 +39,11 @@ pub(super) enum Stop {
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// The guest says so.
-    Done(Box<Done>),
+    Done(Box<ExecutionDone>),
     /// The guest is dead or must die.
     Dead(Death),
     /// It did not react to the interrupt that this called for.
-    Deaf(Stop),
+    Unresponsive(Stop),
 }
 
 /// What is to be executed.
@@ -61,7 +61,7 @@ pub(super) struct Execution<'a> {
     /// Time to react to an interrupt.
     pub(super) grace: Duration,
     /// Its servers.
-    pub(super) given: &'a Given,
+    pub(super) given: &'a ServerCards,
     /// Takes its requests.
     pub(super) requests: broker::Run,
     /// Their answers.
@@ -80,7 +80,7 @@ impl Execution<'_> {
     /// say that it is done. Also says whether and why it was stopped.
     pub(super) async fn run(
         &mut self,
-        live: &mut Live,
+        live: &mut RunningGuest,
         run: &Run,
         stop: impl Future<Output = Stop>,
     ) -> (Verdict, Option<Stop>) {
@@ -116,7 +116,7 @@ impl Execution<'_> {
                     grace.as_mut().reset(Instant::now() + self.grace);
                 }
                 () = &mut grace, if stopped.is_some() || unwritable => {
-                    break stopped.map_or(Verdict::Dead(Death::Unread), Verdict::Deaf);
+                    break stopped.map_or(Verdict::Dead(Death::Unread), Verdict::Unresponsive);
                 }
                 result = live.link.sender.flush(), if live.link.sender.is_pending() && !unwritable => {
                     if result.is_err() {
@@ -176,10 +176,10 @@ impl Execution<'_> {
 }
 
 /// Listens to an idle guest until it dies. What it writes is kept, a little, for the next answer.
-pub(super) async fn watch(live: &mut Live, kept: &mut Capture) -> Death {
+pub(super) async fn watch(live: &mut RunningGuest, kept: &mut Capture) -> Death {
     let mut unwritable = false;
     loop {
-        let Live {
+        let RunningGuest {
             link,
             idle_from,
             questions,
@@ -206,7 +206,7 @@ pub(super) async fn watch(live: &mut Live, kept: &mut Capture) -> Death {
     }
 }
 
-impl Live {
+impl RunningGuest {
     /// A guest that is done reads what waits for it, within a time.
     async fn drain(&mut self, run: &Run, limit: u64) -> Result<(), Death> {
         let mut unwritable = false;

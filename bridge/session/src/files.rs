@@ -85,19 +85,19 @@ pub(super) struct Piece {
 
 /// The files of all sessions.
 #[derive(Debug, Default)]
-pub(super) struct Shelf(Mutex<BTreeMap<SessionName, Stand>>);
+pub(super) struct OutputFiles(Mutex<BTreeMap<SessionName, SessionFiles>>);
 
 #[derive(Debug)]
-struct Stand {
+struct SessionFiles {
     questions: mpsc::Sender<Question>,
     files: Vec<OutFile>,
 }
 
-impl Shelf {
+impl OutputFiles {
     /// A session has a new guest, which is asked through what comes back. The files of the one before are gone.
     pub(super) fn open(&self, session: &SessionName) -> Questions {
         let (questions, receiver) = mpsc::channel(PENDING);
-        let stand = Stand {
+        let stand = SessionFiles {
             questions,
             files: Vec::new(),
         };
@@ -196,7 +196,7 @@ impl Shelf {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionName, Stand>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionName, SessionFiles>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     async fn read(content: &[u8], size: u64, path: &str) -> Result<Vec<u8>, FileError> {
-        let shelf = Shelf::default();
+        let shelf = OutputFiles::default();
         let guest = tokio::spawn(serve(shelf.open(&name()), content.to_vec(), size));
         let found = shelf.read(&name(), path).await;
         guest.abort();
@@ -324,7 +324,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_dead_and_the_silent_are_told_apart() {
-        let shelf = Shelf::default();
+        let shelf = OutputFiles::default();
         let gone = FileError::Gone {
             session: "main".to_owned(),
         };

@@ -17,7 +17,7 @@ use self::incoming::Incoming;
 use super::capture::Capture;
 use super::dispatch::IDLE;
 use super::ending::Death;
-use super::start::Live;
+use super::start::RunningGuest;
 use bridge_broker::Broker;
 use bridge_store::{Origin, Part, Seen, Store, Update};
 use bridge_wire::{ChangedFiles, FilePiece, State, ToGuest};
@@ -129,7 +129,7 @@ impl Known {
     }
 }
 
-impl Live {
+impl RunningGuest {
     /// Tells the guest what is new since it was last told; files only where it has been told of all before. Goes out with
     /// the next frames.
     pub(super) async fn tell(&mut self) {

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use bridge_broker::Summary;
 use bridge_engine::{Attached, Exit};
-use bridge_upstream::{Interact, Nobody};
+use bridge_upstream::{Interact, NoClient};
 
 mod actor;
 mod answer;
@@ -38,7 +38,7 @@ pub use display::{Content, Display, Displays};
 pub use files::{FILE_LIMIT, FileError, OutFile};
 pub use name::is_session_name;
 pub use registry::Sessions;
-pub use run::{Attendance, Run};
+pub use run::{CancelOnDrop, Run};
 pub use runs::KEPT_FOR;
 
 /// Bytes of source that one call may have.
@@ -112,9 +112,9 @@ pub struct RunRequest {
 pub struct Client(pub Arc<dyn Interact>);
 
 impl Default for Client {
-    /// Nobody can be asked.
+    /// NoClient can be asked.
     fn default() -> Self {
-        Self(Arc::new(Nobody))
+        Self(Arc::new(NoClient))
     }
 }
 

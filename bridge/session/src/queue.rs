@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-use super::run::{Owed, Run};
+use super::run::{PendingReply, Run};
 use super::{Progress, RunRequest};
 
 /// Calls that may wait in one session, besides the one that runs.
@@ -19,11 +19,11 @@ pub(super) struct Call {
     /// Told of long phases.
     pub(super) progress: Arc<dyn Progress>,
     /// Its run, which is to be ended.
-    pub(super) owed: Owed,
+    pub(super) reply: PendingReply,
 }
 
 /// Why a call was not taken; it comes back.
-pub(super) enum Refused {
+pub(super) enum PushError {
     /// Too many wait.
     Full,
     /// The session has just ended.
@@ -47,13 +47,13 @@ struct Waiting {
 
 impl Queue {
     /// Puts a call at the end.
-    pub(super) fn push(&self, call: Call) -> Result<(), Refused> {
+    pub(super) fn push(&self, call: Call) -> Result<(), PushError> {
         let mut waiting = self.lock();
         if waiting.closed {
-            return Err(Refused::Closed(Box::new(call)));
+            return Err(PushError::Closed(Box::new(call)));
         }
         if waiting.calls.len() >= QUEUE_LIMIT {
-            return Err(Refused::Full);
+            return Err(PushError::Full);
         }
         waiting.calls.push_back(call);
         drop(waiting);
@@ -75,7 +75,7 @@ impl Queue {
     fn take(&self) -> Option<Call> {
         let mut waiting = self.lock();
         let call = waiting.calls.pop_front()?;
-        let run = call.owed.run();
+        let run = call.reply.run();
         waiting.current = Some(Arc::clone(run));
         if run.is_left_running() {
             self.holder.send_replace(Some(run.id().to_owned()));
@@ -112,7 +112,7 @@ impl Queue {
         let waits = waiting
             .calls
             .iter()
-            .any(|call| call.owed.run().id() == run.id());
+            .any(|call| call.reply.run().id() == run.id());
         waits.then(|| self.holder.borrow().clone()).flatten()
     }
 
@@ -128,7 +128,7 @@ impl Queue {
     pub(super) fn withdraw(&self, run: &Run) -> Option<Call> {
         let mut waiting = self.lock();
         let mut calls = waiting.calls.iter();
-        let found = calls.position(|call| call.owed.run().id() == run.id())?;
+        let found = calls.position(|call| call.reply.run().id() == run.id())?;
         waiting.calls.remove(found)
     }
 

@@ -10,10 +10,10 @@ use tokio_util::task::TaskTracker;
 use super::actor;
 use super::answer::Answer;
 use super::ending::Ending;
-use super::files::{FileError, OutFile, Shelf};
+use super::files::{FileError, OutFile, OutputFiles};
 use super::name::SessionName;
-use super::queue::{Call, QUEUE_LIMIT, Queue, Refused};
-use super::run::{Owed, Run};
+use super::queue::{Call, PushError, QUEUE_LIMIT, Queue};
+use super::run::{PendingReply, Run};
 use super::runs::Runs;
 use super::start::{Launcher, Starting};
 use super::{CODE_LIMIT, Error, Launch, Progress, RunOutcome, RunRequest};
@@ -51,7 +51,7 @@ pub(super) struct Shared {
     pub(super) settings: SessionSettings,
     runs: Arc<Runs>,
     /// Files that guests offer.
-    pub(super) shelf: Shelf,
+    pub(super) shelf: OutputFiles,
     registry: Mutex<Registry>,
 }
 
@@ -90,7 +90,7 @@ impl Sessions {
                 limits,
                 settings,
                 runs: Arc::default(),
-                shelf: Shelf::default(),
+                shelf: OutputFiles::default(),
                 registry: Mutex::default(),
             }),
             _close: closing.drop_guard(),
@@ -135,7 +135,7 @@ impl Sessions {
             return Ok(Answer::withdrawn().outcome(&name, None, request.timeout));
         }
         let run = self.start(request, progress)?;
-        let _attendance = run.attend();
+        let _cancel_on_drop = run.attend();
         run.ended().await;
         run.read()
     }
@@ -192,21 +192,21 @@ impl Shared {
                 queue.cancel_holder();
             }
             let run = Run::new(name.clone(), &request, Arc::clone(&queue));
-            let owed = Owed::new(Arc::clone(&run), self.launcher.closing.clone());
+            let reply = PendingReply::new(Arc::clone(&run), self.launcher.closing.clone());
             let call = Call {
                 request,
                 progress,
-                owed,
+                reply,
             };
             match queue.push(call) {
                 Ok(()) => return Ok(run),
-                Err(Refused::Full) => {
+                Err(PushError::Full) => {
                     return Err(Error::QueueFull {
                         session: name.as_str().to_owned(),
                         limit: QUEUE_LIMIT,
                     });
                 }
-                Err(Refused::Closed(back)) => {
+                Err(PushError::Closed(back)) => {
                     // It is just ending; its successor need not wait for that.
                     registry.sessions.remove(name);
                     (request, progress) = (back.request, back.progress);

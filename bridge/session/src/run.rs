@@ -157,14 +157,14 @@ impl Run {
     fn withdraw(&self, answer: impl FnOnce() -> Answer) {
         if let Some(call) = self.queue.withdraw(self) {
             let outcome = answer().outcome(&self.session, None, self.timeout);
-            call.owed.finish(Ok(outcome));
+            call.reply.finish(Ok(outcome));
         }
     }
 
     /// Whoever holds this waits for the run: where it is dropped before the end, the run is cancelled, unless it was left
     /// running.
-    pub fn attend(self: &Arc<Self>) -> Attendance {
-        Attendance(Arc::clone(self))
+    pub fn attend(self: &Arc<Self>) -> CancelOnDrop {
+        CancelOnDrop(Arc::clone(self))
     }
 
     /// The result, or how it stands; output from where the last reading ended. Once the result has been read, reading again
@@ -249,9 +249,9 @@ impl fmt::Debug for Run {
 }
 
 /// See [`Run::attend`].
-pub struct Attendance(Arc<Run>);
+pub struct CancelOnDrop(Arc<Run>);
 
-impl Drop for Attendance {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         if !self.0.is_left_running() && !self.0.is_ended() {
             self.0.cancel();
@@ -260,12 +260,12 @@ impl Drop for Attendance {
 }
 
 /// An answer that is owed: a run whose call is dropped without an answer ends all the same.
-pub(super) struct Owed {
+pub(super) struct PendingReply {
     run: Arc<Run>,
     closing: CancellationToken,
 }
 
-impl Owed {
+impl PendingReply {
     /// Of this run. Where `closing` has fired, that is why there is no answer.
     pub(super) fn new(run: Arc<Run>, closing: CancellationToken) -> Self {
         Self { run, closing }
@@ -282,7 +282,7 @@ impl Owed {
     }
 }
 
-impl Drop for Owed {
+impl Drop for PendingReply {
     fn drop(&mut self) {
         if self.run.is_ended() {
             return;

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use futures_util::future::MaybeDone;
 use serde_json::{Value, json};
 
-use bridge_broker::{Loaded, Refusal, Scope};
+use bridge_broker::{GuestError, Loaded, Scope};
 use bridge_catalog::ServerName;
 use bridge_wire::FailedServer;
 
@@ -19,7 +19,7 @@ const WORDS: usize = 1_000;
 
 /// What an execution is given of servers.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct ServerCards {
     /// For the guest to make proxies of.
     pub(super) cards: Vec<Value>,
     /// Names that could be loaded.
@@ -30,10 +30,10 @@ pub(super) struct Given {
     news: usize,
 }
 
-impl Given {
+impl ServerCards {
     /// Of what was loaded. A server whose tools do not fit into a frame has failed.
     pub(super) fn new(loaded: Loaded) -> Self {
-        let entry = |(name, refusal): (ServerName, Refusal)| FailedServer {
+        let entry = |(name, refusal): (ServerName, GuestError)| FailedServer {
             name: name.0,
             message: refusal.message,
         };
@@ -90,7 +90,7 @@ impl Given {
 /// Waits until loading was refused; for ever where it was not.
 pub(super) async fn until_refused<F>(mut loading: Pin<&mut MaybeDone<F>>)
 where
-    F: Future<Output = Result<Loaded, Refusal>>,
+    F: Future<Output = Result<Loaded, GuestError>>,
 {
     loading.as_mut().await;
     if !matches!(loading.output_mut(), Some(Err(_))) {

@@ -25,7 +25,7 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 pub(super) const EXIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A started, checked guest.
-pub(super) struct Live {
+pub(super) struct RunningGuest {
     /// The container.
     pub(super) guest: Box<dyn Guest>,
     /// Its two directions.
@@ -44,7 +44,7 @@ pub(super) struct Live {
     pub(super) known: Known,
 }
 
-impl Live {
+impl RunningGuest {
     /// Kills it in a task, which must not be cut short.
     pub(super) fn kill(mut self, tasks: &TaskTracker) -> JoinHandle<()> {
         tasks.spawn(async move { self.guest.kill().await })
@@ -91,7 +91,7 @@ pub(super) struct Launcher {
 
 /// A guest on its way.
 pub(super) struct Starting {
-    task: JoinHandle<Result<Live, LaunchError>>,
+    task: JoinHandle<Result<RunningGuest, LaunchError>>,
     forward: Arc<Forward>,
 }
 
@@ -124,7 +124,7 @@ impl Starting {
     }
 
     /// Waits for the guest; may be dropped and called again.
-    pub(super) async fn finish(&mut self) -> Result<Live, LaunchError> {
+    pub(super) async fn finish(&mut self) -> Result<RunningGuest, LaunchError> {
         (&mut self.task)
             .await
             .unwrap_or_else(|_| Err(failure("the start of the sandbox was cut short".into())))
@@ -148,7 +148,7 @@ async fn start(
     session: Option<String>,
     forward: Arc<Forward>,
     (closing, abandon): (CancellationToken, CancellationToken),
-) -> Result<Live, LaunchError> {
+) -> Result<RunningGuest, LaunchError> {
     // Saved tools are read while the container starts. What changes meanwhile is told to a spare when it is taken.
     let is_spare = session.is_none();
     let both = async {
@@ -170,7 +170,7 @@ async fn start(
     };
     match settled {
         Ok((link, ready)) => {
-            let mut live = Live {
+            let mut live = RunningGuest {
                 guest,
                 link,
                 memory_limit: ready.report.memory_max,

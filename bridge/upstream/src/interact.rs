@@ -94,10 +94,10 @@ pub enum Event {
 
 /// A client that cannot be asked and is told nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoClient;
 
 #[async_trait]
-impl Interact for Nobody {
+impl Interact for NoClient {
     async fn ask(&self, _: Question) -> Reply {
         Reply::Unsupported("no client is connected that could be asked".to_owned())
     }

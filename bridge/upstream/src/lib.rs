@@ -38,7 +38,7 @@ pub use environment::{INHERITED, INHERITED_PREFIXES};
 pub use error::Error;
 pub use handshake::Peer;
 pub use http::oauth;
-pub use interact::{Event, Interact, Nobody, Question, QuestionKind, Reply};
+pub use interact::{Event, Interact, NoClient, Question, QuestionKind, Reply};
 pub use list::ToolList;
 pub use message::RpcError;
 pub use payload::Payload;
@@ -109,7 +109,7 @@ impl Default for CallContext {
         Self {
             deadline: None,
             cancel: CancellationToken::new(),
-            interact: Arc::new(Nobody),
+            interact: Arc::new(NoClient),
         }
     }
 }

@@ -17,7 +17,7 @@ mod lenient;
 mod state;
 mod to_guest;
 
-pub use done::{Done, DoneError, DoneFile, DoneStatus};
+pub use done::{DoneError, DoneFile, DoneStatus, ExecutionDone};
 pub use state::{ChangedFiles, FilePiece, State};
 pub use to_guest::{ExecuteLimits, FailedServer, ToGuest};
 
@@ -57,7 +57,7 @@ pub enum FromGuest<'a> {
         piece: Option<(u64, Vec<u8>)>,
     },
     /// An execution came to its end.
-    Done(Box<Done>),
+    ExecutionDone(Box<ExecutionDone>),
     /// The guest is about to end.
     Exit {
         /// Its exit status.
@@ -227,7 +227,7 @@ impl<'a> FromGuest<'a> {
                     piece: bytes.map(|bytes| (raw.size, bytes)),
                 })
             }
-            "execution_done" => Ok(Self::Done(Box::new(done(fields(line)?)))),
+            "execution_done" => Ok(Self::ExecutionDone(Box::new(done(fields(line)?)))),
             "dropped" => dropped(&fields(line)?),
             "rpc_request" => {
                 let raw: RawRequest<'_> = fields(line)?;

@@ -10,8 +10,8 @@ mod trace;
 
 pub use decoder::{FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT};
 pub use frame::{
-    ChangedFiles, Done, DoneError, DoneFile, DoneStatus, Dropped, ExecuteLimits, FailedServer,
-    FilePiece, FromGuest, Ready, State, StreamKind, ToGuest,
+    ChangedFiles, DoneError, DoneFile, DoneStatus, Dropped, ExecuteLimits, ExecutionDone,
+    FailedServer, FilePiece, FromGuest, Ready, State, StreamKind, ToGuest,
 };
 pub use link::{Event, Link};
 

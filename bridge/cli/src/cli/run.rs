@@ -16,7 +16,7 @@ use super::progress::Bars;
 use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
 use bridge_render::{Payload, count};
-use bridge_server::{Face, Refused, WHOLE, request};
+use bridge_server::{Face, Rejected, WHOLE, request};
 use bridge_session::{CODE_LIMIT, Captured, RunOutcome, Sessions, Status};
 use bridge_settings::Settings;
 
@@ -79,7 +79,7 @@ impl Run {
             let bars = Arc::new(Bars::on_terminal());
             let outcome = bridge.sessions.run(request, bars.clone()).await;
             bars.finish();
-            let outcome = outcome.map_err(Refused::from);
+            let outcome = outcome.map_err(Rejected::from);
             let extras = match &outcome {
                 Ok(outcome) => self.extras(outcome, &bridge.sessions).await,
                 Err(_) => Vec::new(),
@@ -151,7 +151,7 @@ impl Run {
             .unwrap_or(text))
     }
 
-    fn print(&self, outcome: Result<RunOutcome, Refused>) -> ExitCode {
+    fn print(&self, outcome: Result<RunOutcome, Rejected>) -> ExitCode {
         let code = exit_code(&outcome);
         let printed = match outcome {
             outcome if self.json => print_json(outcome, self.session.is_some()),
@@ -187,7 +187,7 @@ fn wrong(problem: &str) -> ExitCode {
     exit::USAGE.into()
 }
 
-fn exit_code(outcome: &Result<RunOutcome, Refused>) -> u8 {
+fn exit_code(outcome: &Result<RunOutcome, Rejected>) -> u8 {
     match outcome {
         Ok(outcome) => match outcome.status {
             Status::Success => 0,
@@ -196,12 +196,12 @@ fn exit_code(outcome: &Result<RunOutcome, Refused>) -> u8 {
             // A run is left running by nobody here.
             Status::Cancelled | Status::Running => 130,
         },
-        Err(Refused::Invalid(_)) => exit::USAGE,
-        Err(Refused::NoSandbox { .. } | Refused::Busy { .. }) => exit::NO_SANDBOX,
+        Err(Rejected::Invalid(_)) => exit::USAGE,
+        Err(Rejected::NoSandbox { .. } | Rejected::Busy { .. }) => exit::NO_SANDBOX,
     }
 }
 
-fn print_json(outcome: Result<RunOutcome, Refused>, named: bool) -> std::io::Result<()> {
+fn print_json(outcome: Result<RunOutcome, Rejected>, named: bool) -> std::io::Result<()> {
     let payload = match outcome {
         Ok(outcome) => Payload::of_run(outcome, named, WHOLE),
         Err(refused) => refused.into_payload(),
@@ -323,9 +323,9 @@ mod tests {
     #[test]
     fn exit_codes_are_those_documented() {
         let refused = |refused| exit_code(&Err(refused));
-        assert_eq!(refused(Refused::Invalid(String::new())), 2);
+        assert_eq!(refused(Rejected::Invalid(String::new())), 2);
         assert_eq!(
-            refused(Refused::NoSandbox {
+            refused(Rejected::NoSandbox {
                 code: "E0",
                 message: String::new()
             }),

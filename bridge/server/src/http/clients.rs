@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 
-use crate::{Refused, Runner};
+use crate::{Rejected, Runner};
 use bridge_session::{FileError, OutFile, Progress, Run, RunRequest, Sessions};
 
 /// MCP sessions at once. Each may have as many sessions of Python as the settings allow.
@@ -70,11 +70,15 @@ impl Client {
 
 #[async_trait]
 impl Runner for Client {
-    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
+    fn start(
+        &self,
+        request: RunRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Arc<Run>, Rejected> {
         Runner::start(self.sessions(), request, progress)
     }
 
-    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Refused> {
+    fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Rejected> {
         Runner::find(self.sessions(), id, session)
     }
 
@@ -86,11 +90,11 @@ impl Runner for Client {
         Runner::read_file(self.sessions(), session, path).await
     }
 
-    fn open(&self) -> Result<(), Refused> {
+    fn open(&self) -> Result<(), Rejected> {
         let mut open = self.clients.lock();
         open.retain(|sessions| sessions.strong_count() > 0);
         if open.len() >= LIMIT {
-            return Err(Refused::Busy {
+            return Err(Rejected::Busy {
                 reason: "too_many_clients",
                 message: format!("{LIMIT} clients are connected already; close one of them"),
             });

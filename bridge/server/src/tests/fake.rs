@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::asking;
-use crate::{Refused, Runner};
+use crate::{Rejected, Runner};
 use bridge_session::{FileError, OutFile, Progress, Run, RunOutcome, RunRequest, Status};
 use bridge_upstream::{Event, Reply};
 
@@ -107,13 +107,17 @@ async fn act(
 
 #[async_trait]
 impl Runner for Fake {
-    fn start(&self, request: RunRequest, progress: Arc<dyn Progress>) -> Result<Arc<Run>, Refused> {
+    fn start(
+        &self,
+        request: RunRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Arc<Run>, Rejected> {
         self.requests
             .lock()
             .expect("no panic")
             .push(request.clone());
         if request.code == "nothing there" {
-            return Err(Refused::NoSandbox {
+            return Err(Rejected::NoSandbox {
                 code: "E0",
                 message: "no container engine answers".to_owned(),
             });
@@ -128,12 +132,12 @@ impl Runner for Fake {
         Ok(run)
     }
 
-    fn find(&self, id: &str, _: Option<&str>) -> Result<Arc<Run>, Refused> {
+    fn find(&self, id: &str, _: Option<&str>) -> Result<Arc<Run>, Rejected> {
         let runs = self.runs.lock().expect("no panic");
         let found = runs.iter().find(|run| run.id() == id);
         found
             .cloned()
-            .ok_or_else(|| Refused::Invalid(format!("there is no run {id:?}")))
+            .ok_or_else(|| Rejected::Invalid(format!("there is no run {id:?}")))
     }
 
     fn files(&self) -> Vec<(String, Vec<OutFile>)> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::super::clock::{Clock, Patient};
+use super::super::clock::{Clock, ClockStoppingClient};
 use super::super::execution::Stop;
-use super::super::start::{Live, Starting};
+use super::super::start::{RunningGuest, Starting};
 use super::super::{LaunchError, Progress, RunRequest};
 use bridge_upstream::Interact;
 
@@ -27,7 +27,7 @@ pub(super) struct Caller<'a> {
 
 /// How waiting for a start ended.
 pub(super) enum Waited {
-    Finished(Box<Result<Live, LaunchError>>),
+    Finished(Box<Result<RunningGuest, LaunchError>>),
     Stopped(Stop),
     Stalled,
 }
@@ -38,7 +38,7 @@ impl<'a> Caller<'a> {
         let clock = Clock::new(request.timeout.min(FOREVER));
         Self {
             request,
-            interact: Arc::new(Patient {
+            interact: Arc::new(ClockStoppingClient {
                 client: Arc::clone(&request.client.0),
                 clock: Arc::clone(&clock),
             }),

@@ -8,13 +8,13 @@ use super::super::capture::Capture;
 use super::super::ending::{Death, Ending};
 use super::super::execution::{Execution, Stop, Verdict};
 use super::super::files::OutFile;
-use super::super::servers::Given;
+use super::super::servers::ServerCards;
 use super::super::{Run, RunOutcome, State, Status};
 use super::Actor;
 use super::caller::Caller;
 use bridge_broker::RunContext;
 use bridge_store::Origin;
-use bridge_wire::Done;
+use bridge_wire::ExecutionDone;
 
 impl Actor {
     /// Runs the code. What it writes goes into `run`.
@@ -22,7 +22,7 @@ impl Actor {
         &mut self,
         caller: &Caller<'_>,
         run: &Run,
-        given: Given,
+        given: ServerCards,
     ) -> RunOutcome {
         let timeout = caller.request.timeout;
         let output_bytes = self.shared.limits.output_bytes;
@@ -42,7 +42,7 @@ impl Actor {
         let cell = self.guest.as_ref().map_or(0, |live| live.cells);
         let carried = match &mut verdict {
             Verdict::Done(done) => self.carry(done, run, &mut notes).await,
-            Verdict::Dead(_) | Verdict::Deaf(_) => Ok(()),
+            Verdict::Dead(_) | Verdict::Unresponsive(_) => Ok(()),
         };
         if let Verdict::Done(done) = &verdict
             && done.more_files > 0
@@ -76,7 +76,7 @@ impl Actor {
         }
     }
 
-    fn execution<'a>(&mut self, caller: &Caller<'a>, given: &'a Given) -> Execution<'a> {
+    fn execution<'a>(&mut self, caller: &Caller<'a>, given: &'a ServerCards) -> Execution<'a> {
         self.executions += 1;
         let (requests, responses) = self.scope.run(RunContext {
             // The run ends all of its calls itself, and then knows which they were.
@@ -110,7 +110,7 @@ impl Actor {
     /// Brings what the run left below `/projects` to the host. An error says that the guest died meanwhile.
     async fn carry(
         &mut self,
-        done: &mut Done,
+        done: &mut ExecutionDone,
         run: &Run,
         notes: &mut Vec<String>,
     ) -> Result<(), Death> {
@@ -147,7 +147,7 @@ impl Actor {
                 return (Answer::done(*done, stopped, timeout, output_bytes), files);
             }
             Verdict::Dead(death) => Answer::dead(&self.bury(death).await, stopped, timeout),
-            Verdict::Deaf(stop) => {
+            Verdict::Unresponsive(stop) => {
                 self.kill(match stop {
                     Stop::Timeout => Ending::TimeLimit,
                     Stop::Cancelled => Ending::Cancelled,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::super::capture::Capture;
 use super::super::ending::{Death, Ending};
 use super::super::execution::{self, Stop};
-use super::super::start::{EXIT_LIMIT, Live, failure};
+use super::super::start::{EXIT_LIMIT, RunningGuest, failure};
 use super::super::{LaunchError, Progress};
 use super::Actor;
 use super::caller::{Caller, START_LIMIT, Waited};
@@ -78,7 +78,7 @@ impl Actor {
     }
 
     /// Looks whether a guest that was started a while ago still lives.
-    fn alive(&mut self, mut live: Live) -> Result<Live, LaunchError> {
+    fn alive(&mut self, mut live: RunningGuest) -> Result<RunningGuest, LaunchError> {
         self.idle_output = Capture::default();
         let death = execution::watch(&mut live, &mut self.idle_output).now_or_never();
         if death.is_none() {

@@ -7,7 +7,7 @@ use super::lenient::{Number, Text};
 
 /// `execution_done`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
+pub struct ExecutionDone {
     /// The execution's number.
     pub id: u64,
     /// How it ended.
@@ -105,8 +105,8 @@ struct RawResult<'a> {
     repr: Text<'a>,
 }
 
-pub(super) fn done(raw: RawDone<'_>) -> Done {
-    Done {
+pub(super) fn done(raw: RawDone<'_>) -> ExecutionDone {
+    ExecutionDone {
         id: raw.id,
         status: raw.status,
         exit_code: raw.exit_code.map(|number| number.0),

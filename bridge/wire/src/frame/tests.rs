@@ -7,9 +7,9 @@ fn parse(line: &str) -> Result<FromGuest<'_>, Error> {
     FromGuest::parse(line.as_bytes())
 }
 
-fn done_of(line: &str) -> Done {
+fn done_of(line: &str) -> ExecutionDone {
     match parse(line) {
-        Ok(FromGuest::Done(done)) => *done,
+        Ok(FromGuest::ExecutionDone(done)) => *done,
         other => panic!("{other:?}"),
     }
 }
