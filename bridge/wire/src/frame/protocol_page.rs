@@ -108,7 +108,7 @@ fn is_known(frame: &FromGuest<'_>) -> bool {
         | FromGuest::Dropped(_)
         | FromGuest::Display { .. }
         | FromGuest::File { .. }
-        | FromGuest::Done(_)
+        | FromGuest::ExecutionDone(_)
         | FromGuest::Exit { .. }
         | FromGuest::Request { .. }
         | FromGuest::Cancel { .. }
