@@ -162,12 +162,12 @@ impl Interact for Client {
         self.offers.clone()
     }
 
-    async fn ask(&self, question: Question) -> Reply {
+    async fn request(&self, question: Question) -> Reply {
         let _ = self.asked.send(question);
         self.reply.clone()
     }
 
-    fn tell(&self, event: Event) {
+    fn notify(&self, event: Event) {
         let _ = self.told.send(event);
     }
 }

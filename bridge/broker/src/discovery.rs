@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::request::{DocsQuery, Search, object};
 use super::run::Inner;
 use super::{GuestError, Kind};
-use bridge_catalog::{Catalog, Definition, Detail, Known, Outcome, ServerTools, ToolDoc};
+use bridge_catalog::{Catalog, Definition, Known, Outcome};
+use bridge_tools::{Detail, ServerTools, ToolDoc};
 use bridge_upstream::{CallContext, Status};
 
 /// Hits of one search.

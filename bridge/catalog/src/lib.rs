@@ -23,13 +23,7 @@ mod load;
 mod places;
 mod problem;
 mod read;
-pub mod report;
-mod search;
-mod similar;
-mod tool_cache;
-mod tools;
 mod watch;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -46,9 +40,6 @@ pub use self::definition::{
 };
 pub use self::places::{Places, Platform};
 pub use self::problem::{Problem, Reason, Severity};
-pub use self::search::{Findings, Hit};
-pub use self::tool_cache::ToolCache;
-pub use self::tools::{Detail, ServerTools, Tool, ToolBook, ToolDoc};
 pub use self::watch::Watcher;
 
 /// All servers as they were defined at one moment.
@@ -206,7 +197,7 @@ impl Catalog {
                     .definitions()
                     .map(|definition| definition.name.0.clone())
                     .collect(),
-                closest: similar::closest(name, names()).map(str::to_owned),
+                closest: bridge_common::similar::closest(name, names()).map(str::to_owned),
             });
         };
         let (name, place) = (known.name.0.clone(), self.place(&known.source));

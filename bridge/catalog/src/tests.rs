@@ -3,7 +3,6 @@
 mod dialects;
 mod entries;
 mod files;
-mod tools;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

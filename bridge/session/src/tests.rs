@@ -24,9 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Client, Launch, Progress, RunRequest, Sessions};
 use bridge_broker::{self as broker, Broker};
-use bridge_catalog::{Places, ToolBook, Watcher};
+use bridge_catalog::{Places, Watcher};
 use bridge_settings::{Limits, SessionSettings};
 use bridge_store::{self as store, Store};
+use bridge_tools::ToolBook;
 use bridge_upstream::{Options, Upstreams};
 
 fn settings() -> SessionSettings {

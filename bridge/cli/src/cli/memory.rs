@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::report::clean;
+use crate::report::clean;
 use bridge_settings::Settings;
 use bridge_store::{Error, Info, Listing, Loaded, Memory, Moment};
 
@@ -59,7 +59,7 @@ struct Delete {
 
 impl Memories {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let store = host::store(settings);
         let memory = store.memory();
         let done = match self.command {

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::{Catalog, Detail, ToolBook, report};
+use crate::report;
+use bridge_catalog::Catalog;
 use bridge_settings::Settings;
+use bridge_tools::{Detail, ToolBook};
 
 /// Shows the MCP servers that Python can use: those of every client on this machine.
 #[derive(Debug, Args)]
@@ -64,7 +66,7 @@ struct Search {
 
 impl Servers {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let catalog = match host::places(settings) {
             Ok(places) => Catalog::load(places),
             Err(problem) => {

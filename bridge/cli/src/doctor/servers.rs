@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{Check, Outcome};
-use bridge_catalog::{Catalog, FileState, Outcome as Of, report};
+use crate::report;
+use bridge_catalog::{Catalog, FileState, Outcome as Of};
 
 /// Problems shown; `servers list` has all.
 const SHOWN: usize = 5;

@@ -8,7 +8,8 @@ use clap::Args;
 use secrecy::ExposeSecret;
 
 use super::super::{block_on, exit, terminal};
-use bridge_catalog::{Catalog, Definition, Transport, report};
+use crate::report;
+use bridge_catalog::{Catalog, Definition, Transport};
 use bridge_upstream::Redactor;
 use bridge_upstream::oauth::Tokens;
 

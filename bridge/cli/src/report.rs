@@ -6,15 +6,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{
-    Catalog, Considered, FileState, Findings, Known, Outcome, Problem, Severity, Source, ToolBook,
-};
+use bridge_catalog::{Catalog, Considered, FileState, Known, Outcome, Problem, Severity, Source};
+use bridge_tools::{Detail, Findings, ToolBook};
 
 /// What is deliberately not looked for.
 const OUT_OF_SCOPE: &str = "servers of Claude Code plugins and of editor extensions are not read; copy a definition to one of these files";
 
 /// Everything about a catalog as a table.
-pub fn table(catalog: &Catalog, book: &ToolBook) -> String {
+pub(crate) fn table(catalog: &Catalog, book: &ToolBook) -> String {
     let mut text = String::new();
     let names = catalog
         .entries()
@@ -90,7 +89,7 @@ fn server_lines(
 }
 
 /// One problem: how bad, where, what.
-pub fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
+pub(crate) fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
     let word = match problem.severity {
         Severity::Error => "error  ",
         Severity::Warning => "warning",
@@ -128,7 +127,7 @@ fn file_line(catalog: &Catalog, file: &Considered) -> String {
 }
 
 /// The same for programs.
-pub fn json(catalog: &Catalog, book: &ToolBook) -> Value {
+pub(crate) fn json(catalog: &Catalog, book: &ToolBook) -> Value {
     json!({
         "ok": catalog.problems().iter().all(|problem| problem.severity != Severity::Error),
         "servers": catalog.entries().map(|known| server(book, known)).collect::<Vec<_>>(),
@@ -202,7 +201,7 @@ fn file_value(file: &Considered) -> Value {
 }
 
 /// What a search found, one tool a line.
-pub fn findings_table(findings: &Findings) -> String {
+pub(crate) fn findings_table(findings: &Findings) -> String {
     let calls: Vec<String> = findings
         .hits
         .iter()
@@ -248,7 +247,7 @@ pub fn findings_table(findings: &Findings) -> String {
 }
 
 /// The same for programs.
-pub fn findings_json(findings: &Findings, detail: super::Detail) -> Value {
+pub(crate) fn findings_json(findings: &Findings, detail: Detail) -> Value {
     json!({
         "tools": findings.hits.iter().map(|hit| hit.doc(detail)).collect::<Vec<_>>(),
         "notStarted": findings.not_started.iter().map(|name| name.0.as_str()).collect::<Vec<_>>(),
@@ -256,7 +255,7 @@ pub fn findings_json(findings: &Findings, detail: super::Detail) -> Value {
 }
 
 /// Text that cannot move the cursor, colour the terminal or turn the line around.
-pub fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' => ' ',
@@ -270,7 +269,7 @@ pub fn clean(text: &str) -> String {
 }
 
 /// `1 tool`, `2 tools`.
-pub fn number(number: usize, what: &str) -> String {
+pub(crate) fn number(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
@@ -281,7 +280,8 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Places, Platform, Tool, ToolBook};
+    use bridge_catalog::{Places, Platform};
+    use bridge_tools::Tool;
 
     #[test]
     fn the_whole_report_shows_places_and_reasons_but_no_values() {
@@ -339,7 +339,7 @@ mod tests {
             table(&catalog, &book),
             findings_table(&findings),
             json(&catalog, &book),
-            findings_json(&findings, crate::Detail::Summary),
+            findings_json(&findings, Detail::Summary),
         );
         for secret in [
             "ghp_",
