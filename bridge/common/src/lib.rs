@@ -8,17 +8,12 @@
 
 pub mod error;
 pub mod fs;
-<<<<<<< HEAD
+pub mod host;
 pub mod human;
 pub mod json;
 pub mod media;
 mod mutex;
-=======
-pub mod host;
-pub mod json;
-pub mod media;
 pub mod programs;
->>>>>>> main
 pub mod random;
 pub mod similar;
 
