@@ -7,3 +7,4 @@ pub mod fs;
 pub mod json;
 pub mod media;
 pub mod random;
+pub mod suggest;
