@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bridge_broker::{Broker, GuestError, Kind, Limits, Loaded, Response, Run, RunContext, Scope};
-use bridge_catalog::ToolBook;
 use bridge_store::{self as store, Origin, Store};
+use bridge_tools::ToolBook;
 use bridge_upstream::NoClient;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;

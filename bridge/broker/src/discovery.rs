@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::request::{DocsQuery, Search, object};
 use super::run::Inner;
 use super::{GuestError, Kind};
-use bridge_catalog::{Catalog, Definition, Detail, Known, Outcome, ServerTools, ToolDoc};
+use bridge_catalog::{Catalog, CatalogEntry, Definition, Outcome};
+use bridge_tools::{Detail, ServerTools, ToolDoc};
 use bridge_upstream::{CallContext, Status};
 
 /// Hits of one search.
@@ -22,7 +23,7 @@ impl Inner {
         catalog.entries().map(|known| self.entry(known)).collect()
     }
 
-    fn entry(&self, known: &Known) -> Value {
+    fn entry(&self, known: &CatalogEntry) -> Value {
         let loaded = self.scope.is_allowed(&known.name);
         let (status, problem) = match &known.outcome {
             Outcome::Disabled => ("disabled", None),

@@ -25,8 +25,9 @@ pub use redacting::Secrets;
 pub use refusal::{GuestError, Kind};
 pub use run::{Response, Run, RunContext};
 
-use bridge_catalog::{Catalog, Definition, ServerName, ServerTools, ToolBook, Watcher};
+use bridge_catalog::{Catalog, Definition, ServerName, Watcher};
 use bridge_store::Store;
+use bridge_tools::{ServerTools, ToolBook};
 use bridge_upstream::{Redactor, ToolList, Upstreams};
 
 /// What one session and one run may do.

@@ -8,7 +8,8 @@ use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
 use super::{GuestError, Scope, lock};
-use bridge_catalog::{Catalog, Definition, ServerName, ServerTools};
+use bridge_catalog::{Catalog, Definition, ServerName};
+use bridge_tools::ServerTools;
 use bridge_upstream::{CallContext, Status, ToolList};
 
 /// More servers in one call are more likely a mistake than a wish.

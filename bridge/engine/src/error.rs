@@ -81,12 +81,10 @@ pub enum Error {
         /// What it said.
         architecture: String,
     },
-    /// An image archive on this machine cannot be read.
-    #[error("cannot read the image archive {path}: {reason}")]
+    /// The image archive on this machine cannot be read.
+    #[error("cannot read the image archive: {reason}")]
     Archive {
-        /// The archive.
-        path: String,
-        /// Why.
+        /// What the file system said.
         reason: String,
     },
     /// An answer that no engine should give.

@@ -4,7 +4,7 @@
 //! directly) can take its place. [`Finder`] finds one, [`Engine`] is what it can do.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::File;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -27,14 +27,12 @@ mod podman;
 mod profile;
 mod report;
 mod seccomp;
-mod surroundings;
 mod sweeper;
 
 pub use contexts::hex;
 pub use error::{Attempt, Attempts, Error};
 pub use finder::{Finder, InUse, Tell};
 pub use owner::Owner;
-pub use surroundings::Surroundings;
 pub use sweeper::run_if_asked as sweep_if_asked;
 
 /// A container by the engine's own immutable name.
@@ -162,8 +160,8 @@ pub trait Engine: Send + Sync + 'static {
     async fn ping(&self) -> Result<(), Error>;
     /// The image of that ID or digest, if it is there.
     async fn image(&self, id: &str) -> Result<Option<ImageFacts>, Error>;
-    /// Loads an archive; `sent` is told now and then how many bytes have gone out.
-    async fn load_image(&self, archive: &Path, sent: &(dyn Fn(u64) + Sync)) -> Result<(), Error>;
+    /// Loads an open archive; `sent` gets the number of bytes sent so far, now and then.
+    async fn load_image(&self, archive: File, sent: &(dyn Fn(u64) + Sync)) -> Result<(), Error>;
     /// The image as an archive, for hashing.
     async fn export_image(
         &self,

@@ -1,17 +1,19 @@
-//! The guest image: which one it must be, whether the engine's is that one, and loading it when it is absent.
+//! The guest image in the engine: verified, and loaded from an archive if it is missing.
 //!
-//! An image is known by digests that were embedded when the bridge was built, or are in a lock that the user named. It is
-//! asked for by ID and never by tag, and never pulled.
+//! An image is identified by digests that were embedded when the bridge was built, or that belong
+//! to a lock that the user named. The engine is asked for it by ID, never by tag, and never pulls
+//! it.
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
+use bridge_common::error::chain;
 use tokio::sync::Mutex;
 
 use bridge_engine::{self as engine, Engine, ImageFacts};
 use bridge_settings::ImageSettings;
 
 mod archive;
-mod contents;
 mod deep;
 mod error;
 mod expected;
@@ -19,16 +21,15 @@ mod expected;
 pub use error::Error;
 pub use expected::Expected;
 
-/// Told of progress: words for people, how much is done, and of how much.
-pub type Tell<'a> = &'a (dyn Fn(&str, u64, Option<u64>) + Send + Sync);
+/// Receives progress: a message for people, how much is done, and of how much.
+pub type OnProgress<'a> = &'a (dyn Fn(&str, u64, Option<u64>) + Send + Sync);
 
-/// The tag that the archive gives its image. For people; looked at only to say why an image is not there.
+/// The tag that the archive gives its image, only used to explain why an image is missing.
 const TAG: &str = "localhost/mcp-code-bridge-guest:base";
 
-/// So many packages are named, at most.
-const MOST_PACKAGES: usize = 100;
+const MAX_PACKAGES: usize = 100;
 
-/// What the image has besides Python itself, each with its version, as far as a lock says so.
+/// The Python packages in the image, each with its version, as far as the user's lock has any.
 pub fn packages(settings: &ImageSettings) -> Vec<String> {
     let lock = settings.lock.as_deref().map(guest_image::Lock::read);
     let Some(Ok(lock)) = lock else {
@@ -41,34 +42,48 @@ pub fn packages(settings: &ImageSettings) -> Vec<String> {
         .map(|input| format!("{} {}", input.name(), input.version()))
         .collect();
     packages.sort();
-    packages.truncate(MOST_PACKAGES);
+    packages.truncate(MAX_PACKAGES);
     packages
 }
 
-/// The guest image, as settings name it.
+/// The guest image that the settings name.
 #[derive(Debug)]
 pub struct Images {
     settings: ImageSettings,
-    /// One load at a time: guests that start together share it.
+    /// What the image must be on the architecture that was asked for first, read once.
+    expected: OnceLock<Arc<Expected>>,
+    /// Held while loading, so that guests which start together load once.
     loading: Mutex<()>,
 }
 
 impl Images {
-    /// Looks at nothing yet.
+    /// Reads nothing yet.
     pub fn new(settings: ImageSettings) -> Self {
         Self {
             settings,
+            expected: OnceLock::new(),
             loading: Mutex::default(),
         }
     }
 
     /// What the image must be on that architecture.
-    pub fn expected(&self, architecture: &str) -> Result<Expected, Error> {
-        Expected::read(&self.settings, architecture)
+    pub fn expected(&self, architecture: &str) -> Result<Arc<Expected>, Error> {
+        let known = self.expected.get();
+        if let Some(known) = known.filter(|known| known.architecture() == architecture) {
+            return Ok(known.clone());
+        }
+        let read = Arc::new(Expected::read(&self.settings, architecture)?);
+        // Fails if it is already set: another engine with another architecture is rare.
+        let _ = self.expected.set(read.clone());
+        Ok(read)
     }
 
-    /// The engine's image, verified; loaded first if it is absent and an archive is at hand.
-    pub async fn ready(&self, engine: &dyn Engine, tell: Tell<'_>) -> Result<ImageFacts, Error> {
+    /// The engine's image, verified, and loaded first if it is missing and there is an archive.
+    pub async fn ready(
+        &self,
+        engine: &dyn Engine,
+        progress: OnProgress<'_>,
+    ) -> Result<ImageFacts, Error> {
         let expected = self.expected(&engine.identity().architecture)?;
         if let Some(facts) = find(engine, &expected).await? {
             return Ok(facts);
@@ -78,12 +93,12 @@ impl Images {
             return Ok(facts);
         }
         match self.archive(&expected) {
-            Some(archive) => load(engine, &expected, archive, tell).await,
+            Some(archive) => load(engine, &expected, archive, progress).await,
             None => Err(absent(engine, &expected).await?),
         }
     }
 
-    /// The engine's image, verified; nothing is loaded.
+    /// The engine's image, verified. Nothing is loaded.
     pub async fn verify(&self, engine: &dyn Engine) -> Result<ImageFacts, Error> {
         let expected = self.expected(&engine.identity().architecture)?;
         match find(engine, &expected).await? {
@@ -92,29 +107,33 @@ impl Images {
         }
     }
 
-    /// As [`Images::verify`], and every layer is taken out of the engine and hashed.
+    /// Like [`Images::verify`], and exports every layer from the engine and hashes it.
     pub async fn verify_deep(
         &self,
         engine: &dyn Engine,
-        tell: Tell<'_>,
+        progress: OnProgress<'_>,
     ) -> Result<ImageFacts, Error> {
         let expected = self.expected(&engine.identity().architecture)?;
         let facts = self.verify(engine).await?;
-        deep::verify(engine, &facts, &expected, tell).await?;
+        deep::verify(engine, &facts, &expected, progress).await?;
         Ok(facts)
     }
 
-    /// Loads the archive even if the image seems to be there.
-    pub async fn load(&self, engine: &dyn Engine, tell: Tell<'_>) -> Result<ImageFacts, Error> {
+    /// Loads the archive even if the engine seems to have the image.
+    pub async fn load(
+        &self,
+        engine: &dyn Engine,
+        progress: OnProgress<'_>,
+    ) -> Result<ImageFacts, Error> {
         let expected = self.expected(&engine.identity().architecture)?;
         let _alone = self.loading.lock().await;
         let archive = self.archive(&expected).ok_or_else(|| Error::NoArchive {
             expected: expected.id().to_owned(),
         })?;
-        load(engine, &expected, archive, tell).await
+        load(engine, &expected, archive, progress).await
     }
 
-    /// What names the image, where it is another one than was built in: a lock of the user's own, or a reference.
+    /// The user's lock or reference that names the image; `None` for the built-in image.
     pub fn named_by(&self, architecture: &str) -> Option<String> {
         let built_in = Expected::read(&ImageSettings::default(), architecture).ok()?;
         let expected = self.expected(architecture).ok()?;
@@ -134,7 +153,7 @@ impl Images {
         expected.is_ok_and(|expected| self.archive(&expected).is_some_and(|path| path.exists()))
     }
 
-    /// The archive that settings name, else the one that the build left in the cache.
+    /// The path of the archive in the settings, else of the one in the cache.
     fn archive(&self, expected: &Expected) -> Option<PathBuf> {
         self.settings
             .archive
@@ -143,7 +162,7 @@ impl Images {
     }
 }
 
-/// The image by any of its IDs, and as it must be; `None` where the engine has none of that ID.
+/// The engine's image with one of the expected IDs, verified; `None` if it has no such image.
 async fn find(engine: &dyn Engine, expected: &Expected) -> Result<Option<ImageFacts>, Error> {
     for name in expected.names() {
         if let Some(facts) = engine.image(name).await? {
@@ -157,30 +176,37 @@ async fn find(engine: &dyn Engine, expected: &Expected) -> Result<Option<ImageFa
 async fn load(
     engine: &dyn Engine,
     expected: &Expected,
-    archive: PathBuf,
-    tell: Tell<'_>,
+    path: PathBuf,
+    progress: OnProgress<'_>,
 ) -> Result<ImageFacts, Error> {
-    let total = archive::verify(&archive, expected, tell).await?;
-    let sent = |bytes: u64| tell("loading the guest image", bytes.min(total), Some(total));
-    engine.load_image(&archive, &sent).await?;
+    let archive = archive::open(&path, expected, progress).await?;
+    let total = archive.bytes();
+    let sent = |bytes: u64| progress("loading the guest image", bytes.min(total), Some(total));
+    let file = archive
+        .into_file()
+        .map_err(|error| Error::UnreadableArchive {
+            problem: chain(&error),
+        })?;
+    engine.load_image(file, &sent).await?;
     match find(engine, expected).await? {
         Some(facts) => Ok(facts),
         None => Err(Error::Archive {
-            path: archive,
-            problem: format!(
-                "the engine loaded it and has no image {} now",
-                expected.id()
-            ),
+            expected: expected.id().to_owned(),
+            path,
+            problem: "the engine loaded it but does not have this image".to_owned(),
         }),
     }
 }
 
-/// Why the image is not there: an image with its tag may be another version of it, or another's work.
+/// Why the image is missing: the image with its tag may be another version of it.
 async fn absent(engine: &dyn Engine, expected: &Expected) -> Result<Error, engine::Error> {
     Ok(match engine.image(TAG).await? {
-        Some(found) => expected.mismatch(found.id, " (tag moved?)"),
+        Some(found) => expected.mismatch(found.id, " (was the tag moved?)"),
         None => Error::Absent {
             expected: expected.id().to_owned(),
         },
     })
 }
+
+#[cfg(test)]
+mod tests;

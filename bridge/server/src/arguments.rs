@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Face;
-use bridge_common::suggest::closest;
+use bridge_common::similar::closest;
 use bridge_session::{CODE_LIMIT, Client, RunRequest, is_session_name};
 use bridge_settings::MAX_OUTPUT_TOKENS;
 

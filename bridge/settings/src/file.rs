@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bridge_common::fs::read_bounded;
-use bridge_common::suggest::closest;
+use bridge_common::similar::closest;
 
 use super::keys::{KEYS, key};
 use super::problem::{Origin, Problem};

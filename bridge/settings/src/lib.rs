@@ -10,7 +10,7 @@
 //!
 //! Must never know what a setting is used for: engines, images, sessions and servers are the business of
 //! other crates, which see typed values only. Nothing here starts, connects or writes anything, and the
-//! environment of the process is read in one place, [`Variables::of_process`].
+//! environment comes as a [`HostEnv`] and goes on as [`Settings::host`].
 
 mod file;
 mod keys;
@@ -19,7 +19,6 @@ mod load;
 mod parse;
 mod problem;
 mod sources;
-mod surroundings;
 mod table;
 
 pub use keys::{KEYS, Key, flag_help, help, key, nix_keys};
@@ -27,13 +26,14 @@ pub use kinds::NixType;
 pub use load::check_file;
 pub use parse::{parse_duration, parse_size};
 pub use problem::{Error, Problem};
-pub use sources::{Overrides, Variables};
-pub use surroundings::{Surroundings, no_colour};
+pub use sources::Overrides;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use bridge_common::host::HostEnv;
 
 /// Every setting, after parsing and checking.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +68,8 @@ pub struct Settings {
     pub http_token_file: Option<PathBuf>,
     /// The file that settings came from, where there is one.
     pub file: Option<PathBuf>,
-    /// What else the environment says: home, search path, XDG folders.
-    pub surroundings: Surroundings,
+    /// The environment that these settings were read in.
+    pub host: HostEnv,
 }
 
 /// The most tokens that a call may ask for: more than all of the largest output.

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use tracing::level_filters::LevelFilter;
 
+use bridge_common::host::HostEnv;
+
 use super::parse;
 use super::problem::{Error, Origin, Problem};
-use super::sources::{Overrides, Reader, Variables};
+use super::sources::{Overrides, Reader};
 use super::table;
 use super::{
     EngineSettings, ImageSettings, Limits, Project, SessionSettings, Settings, StoreLimits,
@@ -15,8 +17,8 @@ use super::{
 
 impl Settings {
     /// Reads all sources. The error holds every problem.
-    pub fn load(overrides: &Overrides, variables: &Variables) -> Result<Self, Error> {
-        let mut reader = Reader::new(overrides, variables);
+    pub fn load(overrides: &Overrides, host: &HostEnv) -> Result<Self, Error> {
+        let mut reader = Reader::new(overrides, host);
         let settings = reader.settings();
         if reader.problems.is_empty() {
             Ok(settings)
@@ -35,14 +37,14 @@ pub fn check_file(path: &Path) -> Result<(), Error> {
         values: Vec::new(),
     };
     // The default of the state folder needs some home; nothing is looked up there.
-    let variables = Variables::given([("HOME", "/")]);
-    Settings::load(&overrides, &variables).map(drop)
+    let host = HostEnv::fake([("HOME", "/")]);
+    Settings::load(&overrides, &host).map(drop)
 }
 
 /// A part of the settings as it is where no source says anything.
 pub(super) fn defaults<T>(part: impl FnOnce(&mut Reader<'_>) -> T) -> T {
-    let (overrides, variables) = (Overrides::default(), Variables::default());
-    part(&mut Reader::without_sources(&overrides, &variables))
+    let (overrides, host) = (Overrides::default(), HostEnv::fake([]));
+    part(&mut Reader::without_sources(&overrides, &host))
 }
 
 impl Reader<'_> {
@@ -67,7 +69,7 @@ impl Reader<'_> {
             http: self.value(&table::HTTP),
             http_token_file: self.path(&table::HTTP_TOKEN_FILE),
             file: self.file.path.clone(),
-            surroundings: self.surroundings.clone(),
+            host: self.host.clone(),
         }
     }
 
@@ -148,7 +150,7 @@ impl Reader<'_> {
         if let Some(given) = self.path(&table::STATE_DIR) {
             return given;
         }
-        if let Some(home) = &self.surroundings.home {
+        if let Some(home) = self.host.home() {
             return home.join("MCPs");
         }
         self.problems.push(Problem::Value {

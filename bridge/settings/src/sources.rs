@@ -1,25 +1,17 @@
 //! Where settings come from: flags, variables and the file, in this order, and how the value of one key is found among
 //! them.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::file::File;
-use bridge_common::suggest::closest;
+use bridge_common::host::HostEnv;
+use bridge_common::similar::closest;
 
+use super::file::File;
 use super::keys::{KEYS, key};
 use super::kinds::Kind;
 use super::problem::{Origin, Problem};
-use super::surroundings::Surroundings;
 use super::table::{self, CONFIG_VARIABLE, Setting};
-
-/// The environment, taken once.
-#[derive(Debug, Clone, Default)]
-pub struct Variables {
-    values: BTreeMap<OsString, OsString>,
-    user_home: Option<PathBuf>,
-}
 
 /// What the command line says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,74 +22,36 @@ pub struct Overrides {
     pub values: Vec<(String, String, OsString)>,
 }
 
-impl Variables {
-    /// Those of this process.
-    pub fn of_process() -> Self {
-        Self {
-            values: std::env::vars_os().collect(),
-            user_home: std::env::home_dir(),
-        }
-    }
-
-    /// Given ones, with no other home.
-    pub fn given<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let values = values
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect();
-        Self {
-            values,
-            user_home: None,
-        }
-    }
-
-    /// The value of `name`; empty counts as unset, as in most tools.
-    pub(super) fn raw(&self, name: &str) -> Option<OsString> {
-        self.values
-            .get(&OsString::from(name))
-            .filter(|value| !value.is_empty())
-            .cloned()
-    }
-
-    pub(super) fn user_home(&self) -> Option<PathBuf> {
-        self.user_home.clone().filter(|home| home.is_absolute())
-    }
-}
-
 /// Looks values up, the first source that has one first, and collects what is wrong with them.
 pub(super) struct Reader<'a> {
     overrides: &'a Overrides,
-    variables: &'a Variables,
+    pub(super) host: &'a HostEnv,
     pub(super) file: File,
-    pub(super) surroundings: Surroundings,
     pub(super) problems: Vec<Problem>,
 }
 
 impl<'a> Reader<'a> {
     /// Finds and reads the file.
-    pub(super) fn new(overrides: &'a Overrides, variables: &'a Variables) -> Self {
-        let surroundings = Surroundings::read(variables);
+    pub(super) fn new(overrides: &'a Overrides, host: &'a HostEnv) -> Self {
         let mut problems = Vec::new();
         check_flags(overrides, &mut problems);
-        let file = find_file(overrides, variables, &surroundings)
+        let file = find_file(overrides, host)
             .map(|path| File::read(&path, &mut problems))
             .unwrap_or_default();
         Self {
             overrides,
-            variables,
+            host,
             file,
-            surroundings,
             problems,
         }
     }
 
     /// Without any source: every setting has its default.
-    pub(super) fn without_sources(overrides: &'a Overrides, variables: &'a Variables) -> Self {
+    pub(super) fn without_sources(overrides: &'a Overrides, host: &'a HostEnv) -> Self {
         Self {
             overrides,
-            variables,
+            host,
             file: File::default(),
-            surroundings: Surroundings::default(),
             problems: Vec::new(),
         }
     }
@@ -105,7 +59,7 @@ impl<'a> Reader<'a> {
     /// A path that was given, `~` replaced.
     pub(super) fn path<K: Kind>(&self, setting: &Setting<K>) -> Option<PathBuf> {
         let (value, _) = self.raw(setting)?;
-        Some(expand(Path::new(&value), &self.surroundings))
+        Some(expand(Path::new(&value), self.host))
     }
 
     /// The value that was given, or the default.
@@ -161,8 +115,8 @@ impl<'a> Reader<'a> {
         if let Some((flag, _, value)) = flags.find(|(_, name, _)| name == setting.name) {
             return Some((value.clone(), Origin::Flag(flag.clone())));
         }
-        if let Some(value) = self.variables.raw(setting.variable) {
-            return Some((value, Origin::Variable(setting.variable)));
+        if let Some(value) = self.host.raw(setting.variable) {
+            return Some((value.to_owned(), Origin::Variable(setting.variable)));
         }
         let (value, origin) = self.file.value(setting.name)?;
         Some((value.into(), origin))
@@ -182,16 +136,12 @@ fn check_flags(overrides: &Overrides, problems: &mut Vec<Problem>) {
 }
 
 /// A file that was named must be there; the usual places may be empty.
-fn find_file(
-    overrides: &Overrides,
-    variables: &Variables,
-    surroundings: &Surroundings,
-) -> Option<PathBuf> {
+fn find_file(overrides: &Overrides, host: &HostEnv) -> Option<PathBuf> {
     let named = overrides
         .config
         .clone()
-        .or_else(|| variables.raw(CONFIG_VARIABLE).map(PathBuf::from))
-        .map(|path| expand(&path, surroundings));
+        .or_else(|| host.raw(CONFIG_VARIABLE).map(PathBuf::from))
+        .map(|path| expand(&path, host));
     let state_flag = overrides
         .values
         .iter()
@@ -199,22 +149,20 @@ fn find_file(
         .find(|(_, key, _)| key == table::STATE_DIR.name);
     let state = state_flag
         .map(|(.., value)| value.clone())
-        .or_else(|| variables.raw(table::STATE_DIR.variable))
-        .map(|path| expand(Path::new(&path), surroundings))
-        .or_else(|| surroundings.home.as_ref().map(|home| home.join("MCPs")));
+        .or_else(|| host.raw(table::STATE_DIR.variable).map(OsString::from))
+        .map(|path| expand(Path::new(&path), host))
+        .or_else(|| host.home().map(|home| home.join("MCPs")));
     let usual = [
         state.map(|state| state.join("bridge.yaml")),
-        surroundings
-            .config_home
-            .as_ref()
+        host.config_home()
             .map(|home| home.join("mcp-code-bridge/bridge.yaml")),
     ];
     named.or_else(|| usual.into_iter().flatten().find(|path| path.exists()))
 }
 
 /// `~` at the start is the home directory: no shell expands it in a client's configuration.
-fn expand(path: &Path, surroundings: &Surroundings) -> PathBuf {
-    match (path.strip_prefix("~"), &surroundings.home) {
+fn expand(path: &Path, host: &HostEnv) -> PathBuf {
+    match (path.strip_prefix("~"), host.home()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_owned(),
     }

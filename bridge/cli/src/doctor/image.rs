@@ -44,7 +44,7 @@ fn problem(error: &Error, has_archive: bool) -> Check {
             Outcome::Fail,
             "mcp-code-bridge image build\nmcp-code-bridge image load",
         ),
-        Error::Mismatch { .. } | Error::Damaged { .. } => {
+        Error::Mismatch { .. } | Error::Damaged { .. } | Error::NotExportable { .. } => {
             (Outcome::Fail, "mcp-code-bridge image load")
         }
         Error::Archive { .. } | Error::UnreadableArchive { .. } => {

@@ -1,6 +1,6 @@
 //! Loading an image archive, with its progress counted in bytes: engines tell none themselves.
 
-use std::path::Path;
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use tokio_util::io::ReaderStream;
 
 use super::super::Error;
-use super::super::surroundings::reason;
 use super::ApiEngine;
+use bridge_common::error::io_reason as reason;
 
 /// For a load: unpacking goes on after the last byte was sent.
 const LOAD: Duration = Duration::from_secs(600);
@@ -24,17 +24,11 @@ impl ApiEngine {
     /// Sends the archive to the engine and waits until it is unpacked.
     pub(super) async fn load(
         &self,
-        archive: &Path,
+        archive: File,
         sent: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
         let act = "load the guest image";
-        let unreadable = |error: &std::io::Error| Error::Archive {
-            path: archive.display().to_string(),
-            reason: reason(error),
-        };
-        let file = tokio::fs::File::open(archive)
-            .await
-            .map_err(|error| unreadable(&error))?;
+        let file = tokio::fs::File::from_std(archive);
         let count = Arc::new(AtomicU64::new(0));
         let broken = Arc::new(Mutex::new(None));
         let pieces = {
@@ -76,10 +70,7 @@ impl ApiEngine {
         // A file that cannot be read to its end looks to the engine like a client that went away.
         let broken = broken.lock().ok().and_then(|mut broken| broken.take());
         match broken {
-            Some(reason) => Err(Error::Archive {
-                path: archive.display().to_string(),
-                reason,
-            }),
+            Some(reason) => Err(Error::Archive { reason }),
             None => result,
         }
     }

@@ -1,80 +1,67 @@
-//! Deep verification: the image is taken out of the engine, and each of its layers hashed.
+//! Deep verification: exports the image from the engine and hashes each of its layers.
 
-use std::io::Read;
+use std::sync::{Arc, OnceLock};
 
+use bridge_common::error::chain;
+use bridge_engine::{self as engine, Engine, ImageFacts};
 use futures_util::TryStreamExt;
+use guest_image::exported_layers;
 use tokio_util::io::{StreamReader, SyncIoBridge};
 
-use super::contents::Contents;
-use super::{Error, Expected, Tell};
-use bridge_engine::{self as engine, Engine, ImageFacts};
+use super::{Error, Expected, OnProgress};
 
-/// Exports the image and compares the sum of every layer with the lock, or where that has none with the engine's words.
+/// Compares the digest of every exported layer with the lock, or for a pinned image with the
+/// digests that the engine states.
 pub(super) async fn verify(
     engine: &dyn Engine,
     facts: &ImageFacts,
     expected: &Expected,
-    tell: Tell<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<(), Error> {
-    tell("hashing every layer of the guest image", 0, None);
-    let pieces = engine.export_image(&facts.id).await?;
-    let failure = std::sync::Arc::new(std::sync::Mutex::new(None));
-    let noted = failure.clone();
+    progress("hashing every layer of the guest image", 0, None);
+    let failed = |error| export_failed(&facts.id, error);
+    let pieces = engine.export_image(&facts.id).await.map_err(failed)?;
+    let failure = Arc::new(OnceLock::new());
+    let seen = failure.clone();
     let pieces = pieces.map_err(move |error| {
-        let told = std::io::Error::other(error.to_string());
-        if let Ok(mut noted) = noted.lock() {
-            *noted = Some(error);
-        }
-        told
+        let copy = std::io::Error::other(error.to_string());
+        // Reading stops at the first error.
+        let _ = seen.set(error);
+        copy
     });
     let reader = SyncIoBridge::new(StreamReader::new(pieces));
-    let read = tokio::task::spawn_blocking(move || layers(reader)).await;
+    let read = tokio::task::spawn_blocking(move || exported_layers(reader)).await;
+    if let Some(error) = Arc::into_inner(failure).and_then(OnceLock::into_inner) {
+        return Err(failed(error));
+    }
     let damaged = |problem: String| Error::Damaged {
         image: facts.id.clone(),
         problem,
     };
-    match failure.lock().ok().and_then(|mut failure| failure.take()) {
-        // Engines know the sum of every file, and say so when they pack one that has changed.
-        Some(engine::Error::Refused { message, .. }) if message.contains("integrity") => {
-            return Err(damaged(message));
-        }
-        Some(error) => return Err(error.into()),
-        None => {}
-    }
     let found = read
-        .map_err(|error| damaged(error.to_string()))?
-        .map_err(damaged)?;
+        .map_err(|panic| damaged(panic.to_string()))?
+        .map_err(|error| damaged(chain(&error)))?;
     let locked = expected
         .digests()
         .map_or(&facts.diff_ids, |digests| &digests.diff_ids);
-    if found.len() != locked.len() {
-        return Err(damaged(format!(
-            "it has {} layers, not {}",
-            found.len(),
-            locked.len()
-        )));
+    if found == *locked {
+        return Ok(());
     }
-    match locked
-        .iter()
-        .zip(&found)
-        .find(|(locked, found)| locked != found)
-    {
-        Some((locked, found)) => Err(damaged(format!("layer {locked} is really {found}"))),
-        None => Ok(()),
-    }
+    Err(damaged(format!(
+        "expected layers {}, found {}",
+        locked.join(" "),
+        found.join(" ")
+    )))
 }
 
-/// The sums of the layers in an exported image, lowest first.
-fn layers(reader: impl Read) -> Result<Vec<String>, String> {
-    let found = Contents::read(reader, "its export")?;
-    let [only] = found.images.as_slice() else {
-        return Err("its export does not hold exactly one image".to_owned());
-    };
-    only.layers
-        .iter()
-        .map(|path| match found.sums.get(path) {
-            Some(sum) => Ok(format!("sha256:{sum}")),
-            None => Err(format!("its export lacks layer {path}")),
-        })
-        .collect()
+/// Engines know the digest of every file. If one refuses to export an image that it has just
+/// described, a file has probably changed.
+fn export_failed(image: &str, error: engine::Error) -> Error {
+    match error {
+        engine::Error::Refused { .. } => Error::NotExportable {
+            image: image.to_owned(),
+            problem: error.to_string(),
+        },
+        other => other.into(),
+    }
 }

@@ -1,4 +1,4 @@
-//! Why there is no verified guest image, in words for the person who has to mend it.
+//! Why there is no verified guest image, for the person who can change that.
 
 use std::path::PathBuf;
 
@@ -6,96 +6,70 @@ use bridge_engine as engine;
 
 /// Why there is no verified guest image.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    /// The bridge was built without an image for the engine's processor.
     #[error(
-        "the engine runs on {architecture}, and this bridge knows no guest image for it (amd64 and arm64 only)"
+        "no guest image for {architecture}, which the engine runs on: use an engine on amd64 or \
+        arm64"
     )]
-    Architecture {
-        /// The engine's.
-        architecture: String,
-    },
-    /// The user's lock is for another processor than the engine's.
+    Architecture { architecture: String },
     #[error(
-        "the lock that MCP_BRIDGE_IMAGE_LOCK names is for {locked}, and the engine runs on {engine}"
+        "the lock that MCP_BRIDGE_IMAGE_LOCK names is for {locked}, but the engine runs on \
+        {engine}: name a lock for {engine}"
     )]
-    OtherArchitecture {
-        /// The lock's.
-        locked: String,
-        /// The engine's.
-        engine: String,
-    },
-    /// The user's lock cannot be used.
-    #[error("the lock that MCP_BRIDGE_IMAGE_LOCK names cannot be used: {problem}")]
-    Lock {
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The user's image is not pinned.
+    OtherArchitecture { locked: String, engine: String },
+    #[error("cannot use the lock that MCP_BRIDGE_IMAGE_LOCK names: {problem}")]
+    Lock { problem: String },
     #[error(
-        "MCP_BRIDGE_IMAGE is {reference:?}, which can change its content: name it by digest (name@sha256:...), or name its lock with MCP_BRIDGE_IMAGE_LOCK"
+        "MCP_BRIDGE_IMAGE is {reference:?}, whose content can change: name the image by digest \
+        (name@sha256:...), or name its lock with MCP_BRIDGE_IMAGE_LOCK"
     )]
-    NotPinned {
-        /// What was given.
-        reference: String,
-    },
-    /// The engine's image is another.
+    NotPinned { reference: String },
     #[error(
-        "the guest image does not match its lock: expected {what} {expected}, engine has {found}{perhaps}. Nothing was run. Reload it with: mcp-code-bridge image load"
+        "the guest image does not match its lock: expected {what} {expected}, engine has \
+        {found}{perhaps}; nothing was run; load the right one: mcp-code-bridge image load"
     )]
     Mismatch {
-        /// `config`, `layers`, ...
+        /// What differs: `config`, `layers` ...
         what: &'static str,
-        /// As locked.
         expected: String,
-        /// As it is.
         found: String,
-        /// What may have happened.
+        /// A guess at the cause, or nothing.
         perhaps: &'static str,
     },
-    /// The engine has no such image, and there is nothing to load.
     #[error(
-        "the engine does not have the guest image {expected}, and there is no archive of it to load. Make one with: mcp-code-bridge image build (or name one with MCP_BRIDGE_IMAGE_ARCHIVE)"
+        "the engine does not have the guest image {expected}: it cannot be loaded without an archive; \
+        build one: mcp-code-bridge image build (or name one with MCP_BRIDGE_IMAGE_ARCHIVE)"
     )]
-    Absent {
-        /// Its ID.
-        expected: String,
-    },
-    /// There is nothing to load.
+    Absent { expected: String },
     #[error(
-        "there is no archive of the guest image {expected} to load. Make one with: mcp-code-bridge image build (or name one with MCP_BRIDGE_IMAGE_ARCHIVE)"
+        "no archive of the guest image {expected}; build one: mcp-code-bridge image build (or name \
+        one with MCP_BRIDGE_IMAGE_ARCHIVE)"
     )]
-    NoArchive {
-        /// Its ID.
-        expected: String,
-    },
-    /// The archive is not there, or not for us to read.
-    #[error("the archive {} of the guest image cannot be read: {problem}. Make one with: mcp-code-bridge image build", path.display())]
-    UnreadableArchive {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        problem: String,
-    },
-    /// The archive is not one of the image.
-    #[error("the archive {} is not the guest image that is locked: {problem}. Nothing was run. Make a new one with: mcp-code-bridge image build", path.display())]
+    NoArchive { expected: String },
+    #[error(
+        "cannot read the guest image's archive: {problem}; build one: mcp-code-bridge image build"
+    )]
+    UnreadableArchive { problem: String },
+    #[error(
+        "cannot load the guest image {expected} from {path:?}: {problem}; nothing was run; build a \
+        new archive: mcp-code-bridge image build"
+    )]
     Archive {
-        /// Which.
+        expected: String,
         path: PathBuf,
-        /// What is wrong with it.
         problem: String,
     },
-    /// What the engine gave out as the image is not the image.
     #[error(
-        "the engine's copy of the guest image {image} is damaged: {problem}. Remove it and load it again: mcp-code-bridge image load"
+        "the engine's copy of the guest image {image} is damaged: {problem}; remove it and load it \
+        again: mcp-code-bridge image load"
     )]
-    Damaged {
-        /// Its ID.
-        image: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// The engine failed.
+    Damaged { image: String, problem: String },
+    #[error(
+        "cannot check the engine's copy of the guest image {image}: {problem}; if it is damaged, \
+        remove it and load it again: mcp-code-bridge image load"
+    )]
+    NotExportable { image: String, problem: String },
     #[error(transparent)]
     Engine(#[from] engine::Error),
 }

@@ -1,36 +1,37 @@
 //! What the guest image must be.
 
+use bridge_common::error::chain;
 use guest_image::Digests;
 
 use super::Error;
 use bridge_engine::ImageFacts;
 use bridge_settings::ImageSettings;
 
-/// The flavour of the image that is built in.
+/// The flavour of the built-in image.
 const FLAVOUR: &str = "base";
 
 /// What the guest image must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// Known to the last layer.
+    /// All digests are known.
     Locked(Digests),
-    /// The user's own, known by one digest only.
+    /// The user's own image, of which one digest is known.
     Pinned {
         /// `name@sha256:...` or `sha256:...`.
         reference: String,
-        /// Of its config or its manifest.
+        /// Of the config or of the manifest.
         digest: String,
-        /// The engine's.
+        /// That of the engine.
         architecture: String,
     },
 }
 
 impl Expected {
-    /// From a lock, else a pinned reference, else what is built in.
+    /// Takes the user's lock, else a pinned reference, else the built-in digests.
     pub(super) fn read(settings: &ImageSettings, architecture: &str) -> Result<Self, Error> {
         if let Some(lock) = &settings.lock {
             let digests = Digests::read(lock).map_err(|error| Error::Lock {
-                problem: with_causes(&error),
+                problem: chain(&error),
             })?;
             if digests.architecture != architecture {
                 return Err(Error::OtherArchitecture {
@@ -57,7 +58,7 @@ impl Expected {
             })
     }
 
-    /// All digests, where they are known.
+    /// All digests, if they are known.
     pub fn digests(&self) -> Option<&Digests> {
         match self {
             Self::Locked(digests) => Some(digests),
@@ -65,7 +66,15 @@ impl Expected {
         }
     }
 
-    /// What it is called in messages.
+    /// `amd64` or `arm64`.
+    pub fn architecture(&self) -> &str {
+        match self {
+            Self::Locked(digests) => &digests.architecture,
+            Self::Pinned { architecture, .. } => architecture,
+        }
+    }
+
+    /// The name of the image in messages.
     pub fn id(&self) -> &str {
         match self {
             Self::Locked(digests) => &digests.config,
@@ -73,7 +82,7 @@ impl Expected {
         }
     }
 
-    /// Names by which an engine may have it; engines differ in which digest is the ID.
+    /// The names that an engine may know the image by, as engines differ in which digest is the ID.
     pub(super) fn names(&self) -> Vec<&str> {
         match self {
             Self::Locked(digests) => vec![&digests.config, &digests.manifest],
@@ -81,7 +90,7 @@ impl Expected {
         }
     }
 
-    /// Compares the engine's view with what is locked.
+    /// Compares what the engine says about the image with what is expected.
     pub(super) fn check(&self, found: &ImageFacts) -> Result<(), Error> {
         match self {
             Self::Locked(digests) => {
@@ -109,7 +118,7 @@ impl Expected {
         differs("system", "linux", &found.os)
     }
 
-    /// That another image was found.
+    /// The error for another image than the expected one.
     pub(super) fn mismatch(&self, found: String, perhaps: &'static str) -> Error {
         let (what, expected) = match self {
             Self::Locked(digests) if found.is_empty() => ("manifest", &digests.manifest),
@@ -148,16 +157,6 @@ fn pinned_digest(reference: &str) -> Option<&str> {
     (hex.len() == 64 && hex.bytes().all(is_hex)).then_some(digest)
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -187,7 +186,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn either_id_will_do_and_all_else_must_be_equal() {
+    fn either_id_is_accepted_and_all_else_must_be_equal() {
         let check = |change: &dyn Fn(&mut ImageFacts), problem: Option<&str>| {
             let mut found = facts();
             change(&mut found);
@@ -223,7 +222,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_image_of_ones_own_must_be_pinned() {
+    fn users_own_image_must_be_pinned() {
         let read = |reference: &str| {
             let settings = ImageSettings {
                 reference: Some(reference.to_owned()),
@@ -249,7 +248,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_lock_for_another_processor_is_named() {
+    fn lock_for_another_architecture_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let lock = folder.path().join("mine.json");
         let arm = include_str!("../../../../guest-image/lock/base.arm64.digest.json");
@@ -267,7 +266,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn no_image_for_a_strange_processor() {
+    fn unknown_architecture_has_no_image() {
         let error = Expected::read(&ImageSettings::default(), "s390x").expect_err("none");
         assert!(error.to_string().contains("s390x"), "{error}");
     }
