@@ -1,4 +1,5 @@
-"""The official SDK, which is named `mcp` as well, in the same image as the runtime: both can be imported."""
+"""The official SDK, which is named `mcp` as well, in the same image as the runtime: both can be
+imported."""
 
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-from guest import ELDER_PYTHON, RUNTIME, Guest
+from guest import OLDER_PYTHON, RUNTIME, Guest
 from host import Host, server, tool
 
 SDK = {
@@ -39,7 +40,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
         monkeypatch.setenv("GUEST_ENTRY", str(entry))
         return Host(Guest(tmp_path))
 
-    assert ELDER_PYTHON.exists()
+    assert OLDER_PYTHON.exists()
     return started
 
 
