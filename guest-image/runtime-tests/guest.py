@@ -15,7 +15,10 @@ import time
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+# Where the tests themselves run in an image, `GUEST_ENTRY` says where the runtime is.
 RUNTIME = HERE.parent / "runtime"
+if "GUEST_ENTRY" in os.environ and "GUEST_PYTHON" not in os.environ:
+    RUNTIME = Path(os.environ["GUEST_ENTRY"]).parent
 # The name of its folder marks it as library code, so that tracebacks do not show it.
 OLDER_PYTHON = HERE / "site-packages" / "older_python.py"
 PATIENCE_SECONDS = 30.0

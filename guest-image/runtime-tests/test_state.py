@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from guest import PATIENCE_SECONDS
+from guest import PATIENCE_SECONDS, RUNTIME
 from host import Fail
 from host_store import HostStore, here_only, store_at
 
@@ -361,9 +361,8 @@ def test_views_follow_memories(store: HostStore) -> None:
     assert not view.exists()
 
 
-def test_state_modules_are_not_imported_at_the_start(tmp_path: Path) -> None:
-    entry = Path(__file__).resolve().parent.parent / "runtime"
-    code = f"import sys; sys.path.append({str(entry)!r}); import _mcp_guest.worker.worker; print([m for m in sys.modules if m.startswith('_mcp_guest.')])"
+def test_state_modules_are_not_imported_at_the_start() -> None:
+    code = f"import sys; sys.path.append({str(RUNTIME)!r}); import _mcp_guest.worker.worker; print([m for m in sys.modules if m.startswith('_mcp_guest.')])"
     ran = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", code], capture_output=True, text=True, check=True)
     for late in ("memory", "saving", "saved_tools", "projects", "sync"):
         assert f"'_mcp_guest.state.{late}'" not in ran.stdout
