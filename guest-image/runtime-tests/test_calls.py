@@ -40,6 +40,8 @@ def test_at_most_64_calls_are_in_flight(host: Host) -> None:
     assert host.collect().result == "True"
 
 
+# Flaky: it measures the speed of a machine that others use as well. `.ci/run` tries it once more.
+@pytest.mark.flaky(reruns=1, condition="CI" in os.environ)
 def test_three_thousand_calls_a_second(host: Host) -> None:
     # The best of several attempts: other programs run on this machine too.
     best = 0.0
