@@ -1,5 +1,6 @@
 """Calls from user code to the host: in parallel, cancelled, interrupted, from threads and forks."""
 
+import os
 import random
 
 import pytest
