@@ -11,8 +11,14 @@ ENGINES ?= docker podman-rootful podman-rootless
 NIX_ENGINE ?= $(if $(filter 0,$(shell id -u)),podman-rootful,podman-rootless)
 OUT     := tests/.cache/image
 export GUEST_IMAGE_INPUTS
+# Where the toolchain of rust-toolchain.toml is not installed.
+toolchain := $(shell tests/setup/toolchain.sh)
+ifneq ($(toolchain),)
+export RUSTUP_TOOLCHAIN := $(toolchain)
+endif
 
-.PHONY: help setup setup-vm build release image fmt lint python workflows manual reference links docs test test-vm test-nix test-nix-full test-nix-mutations test-nix-vm demo bench clean
+# Everything that `make help` lists.
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST)))
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @
@@ -21,6 +27,7 @@ setup: ## install what tests and demo need (engines, Rust tools, the tests' Pyth
 	@tests/setup/packages.sh build engines python
 	@tests/setup/rust.sh
 	@tests/setup/python.sh >/dev/null
+	@tests/setup/tools.sh >/dev/null
 
 setup-vm: ## install what the virtual machine needs
 	@tests/setup/packages.sh vm
@@ -41,11 +48,20 @@ image: build ## build the guest image from its lock, and compare it with the com
 	@tests/setup/image.sh $(OUT)
 
 fmt: setup ## is everything formatted?
-	@cargo fmt --all --check
+	@tests/setup/check-rust.sh fmt
 
 # After the build, so that the image can be made meanwhile (make -j2).
 lint: build ## clippy, pedantic, no warnings
-	@cargo clippy --workspace --all-targets -- -D warnings
+	@tests/setup/check-rust.sh clippy
+
+rustdoc: build ## rustdoc, no warnings
+	@tests/setup/check-rust.sh doc
+
+sources: setup ## typos, shellcheck, cargo-shear (unused dependencies), cargo-deny (licences, banned crates)
+	@tests/setup/check-sources.sh
+
+advisories: setup ## cargo-deny's advisories, whose database it downloads
+	@tests/.cache/tools/bin/cargo-deny --log-level warn check advisories
 
 python: setup ## the guest's Python side on this machine's Python: ruff, mypy, pytest
 	@tests/setup/check-python.sh
@@ -67,7 +83,7 @@ docs: links ## build the book into target/book; needs mdBook
 	@mdbook build docs
 	@echo "docs: target/book/index.html"
 
-test: setup fmt lint links python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
+test: setup fmt lint rustdoc sources links python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh
 
 test-vm: setup setup-vm image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Shared by the engine scripts: where things lie, and an end that leaves nothing.
 #
 # Every engine lives in a folder of its own (short, since a socket's path may have 107 bytes): `DIR/env` is written once it answers, with the
@@ -5,6 +6,7 @@
 
 set -euo pipefail
 
+# shellcheck disable=SC2034  # used by podman-rootless.sh
 engine_user=mcb-test
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 

@@ -2,10 +2,11 @@
 # Runs the Rust tests (unit and integration) with nextest, or with cargo's own runner where nextest could not be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+PATH=$(tests/setup/tools.sh):$PATH
 TEST_PYTHON=$(tests/setup/python.sh)
 TEST_SERVERS=$(tests/setup/servers.sh)
 TEST_WHEELS=$(tests/setup/wheels.sh)
-export TEST_PYTHON TEST_SERVERS TEST_WHEELS
+export PATH TEST_PYTHON TEST_SERVERS TEST_WHEELS
 images=${TEST_IMAGE_DIR:-tests/.cache/image}
 if [ -n "${TEST_ENGINES_FOLDER:-}" ]; then
   # Where the rootless engine's user can read them, whoever owns the clone.

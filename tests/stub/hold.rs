@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bridge_catalog::{Catalog, Places};
+use bridge_catalog::{Catalog, SearchPaths};
 use bridge_upstream::{CallContext, Options, Upstreams};
 
 /// Starts all servers that `file` defines and keeps them until killed.
 pub(crate) async fn hold(file: PathBuf) -> anyhow::Result<()> {
     let environment: std::collections::BTreeMap<String, String> = std::env::vars().collect();
     let nowhere = file.with_extension("nowhere");
-    let catalog = Catalog::load(Places {
+    let catalog = Catalog::load(SearchPaths {
         config_home: nowhere.clone(),
         extra: Some(file),
-        ..Places::new(
+        ..SearchPaths::new(
             nowhere.clone(),
             nowhere.clone(),
             nowhere,

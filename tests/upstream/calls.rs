@@ -168,10 +168,10 @@ async fn what_is_no_message_is_skipped_and_never_answered() {
         ]
     );
     let status = world.upstreams.status(&"stub".into());
-    let bridge_upstream::Status::Running { junk, .. } = status else {
+    let bridge_upstream::Status::Running { non_protocol, .. } = status else {
         panic!("{status:?}")
     };
-    assert_eq!(junk, 2 * 7 + 1);
+    assert_eq!(non_protocol, 2 * 7 + 1);
 }
 
 #[tokio::test]

@@ -58,15 +58,15 @@ impl Interact for Redacting {
         self.client.offers()
     }
 
-    async fn ask(&self, mut question: Question) -> Reply {
+    async fn request(&self, mut question: Question) -> Reply {
         self.redactor.value(&mut question.params);
-        self.client.ask(question).await
+        self.client.request(question).await
     }
 
-    fn tell(&self, mut event: Event) {
+    fn notify(&self, mut event: Event) {
         if let Event::Progress { params, .. } | Event::Log { params, .. } = &mut event {
             self.redactor.value(params);
         }
-        self.client.tell(event);
+        self.client.notify(event);
     }
 }

@@ -3,22 +3,6 @@
 //! A program that really is called that wins; otherwise the text is split as a shell would, with a warning that shows
 //! how to write it. Words that may be secrets are masked in the warning.
 
-use std::path::{Path, PathBuf};
-
-/// Finds a program as the operating system will: a path as it is, a name on `search_path`.
-pub(super) fn find(program: &str, base: &Path, search_path: &str) -> Option<PathBuf> {
-    if program.is_empty() || program.contains('\0') {
-        return None;
-    }
-    if program.contains('/') {
-        return Some(base.join(program)).filter(|path| path.is_file());
-    }
-    std::env::split_paths(search_path)
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .map(|folder| folder.join(program))
-        .find(|path| path.is_file())
-}
-
 /// Splits at blanks outside quotes; a backslash takes the next character as it is. `None`: a quote is not closed.
 pub(super) fn split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();

@@ -1,6 +1,6 @@
 //! The one table of field names, in every spelling that a client uses.
 
-use super::similar;
+use bridge_common::similar;
 
 /// What a field of an entry is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 //! What gets past this is caught by `depth`.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{command, read};
+use bridge_common::programs;
+
+use super::read;
 
 /// Names under which this bridge, or the program it took the place of, is installed.
 const NAMES: [&str; 4] = [
@@ -78,7 +80,7 @@ impl<'a> Identity<'a> {
                     !word.starts_with('-')
                         && !word.contains('=')
                         && (NAMES.contains(&file_name(word))
-                            || command::find(word, self.base, self.search_path).is_some())
+                            || programs::find(word, self.search_path.as_ref(), self.base).is_some())
                 })?;
                 self.recursion_at(&arguments[at], &arguments[at + 1..], depth + 1)
                     .map(|_| format!("through {name}"))
@@ -103,12 +105,20 @@ impl<'a> Identity<'a> {
         (NAMES.contains(&file_name(word)) && !self.base.join(word).is_dir()) || self.is_bridge(word)
     }
 
+    /// A file that a path names, or a program on the search path. What a shell is told to read need not be executable.
+    fn find(&self, program: &str) -> Option<PathBuf> {
+        if program.contains('/') {
+            return Some(self.base.join(program)).filter(|path| path.is_file());
+        }
+        programs::find(program, self.search_path.as_ref(), self.base)
+    }
+
     /// Whether the program found under this name is the running one, or a script that names it.
     fn is_bridge(&mut self, program: &str) -> bool {
         if let Some(known) = self.seen.get(program) {
             return *known;
         }
-        let result = command::find(program, self.base, self.search_path).is_some_and(|path| {
+        let result = self.find(program).is_some_and(|path| {
             let path = path.canonicalize().unwrap_or(path);
             let own = self.own.is_some()
                 && read::Fingerprint::take(&path).map(read::Fingerprint::identity) == self.own;
@@ -234,7 +244,7 @@ mod tests {
     use super::*;
 
     fn check(identity: &mut Identity<'_>, line: &str) -> bool {
-        let words = command::split(line).unwrap();
+        let words = crate::command::split(line).unwrap();
         identity.recursion(&words[0], &words[1..]).is_some()
     }
 

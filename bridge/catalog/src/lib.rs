@@ -20,16 +20,10 @@ mod expand;
 mod fields;
 mod identity;
 mod load;
-mod places;
 mod problem;
 mod read;
-pub mod report;
-mod search;
-mod similar;
-mod tool_cache;
-mod tools;
+mod search_paths;
 mod watch;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -44,18 +38,15 @@ pub use self::alias::{Of, alias, aliases};
 pub use self::definition::{
     Definition, SHORTEST_SECRET, ServerName, Source, ToolFilter, Transport,
 };
-pub use self::places::{Places, Platform};
 pub use self::problem::{Problem, Reason, Severity};
-pub use self::search::{Findings, Hit};
-pub use self::tool_cache::ToolCache;
-pub use self::tools::{Detail, ServerTools, Tool, ToolBook, ToolDoc};
+pub use self::search_paths::{Platform, SearchPaths};
 pub use self::watch::Watcher;
 
 /// All servers as they were defined at one moment.
 #[derive(Debug)]
 pub struct Catalog {
-    places: Arc<Places>,
-    entries: BTreeMap<ServerName, Known>,
+    search_paths: Arc<SearchPaths>,
+    entries: BTreeMap<ServerName, CatalogEntry>,
     files: Vec<Considered>,
     problems: Vec<Problem>,
     watched: Vec<(PathBuf, Option<read::Fingerprint>)>,
@@ -63,7 +54,7 @@ pub struct Catalog {
 
 /// A name that is defined somewhere.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct CatalogEntry {
     /// As written.
     pub name: ServerName,
     /// Its name in Python.
@@ -169,13 +160,13 @@ fn suggested(closest: Option<&str>) -> String {
 }
 
 impl Catalog {
-    /// Reads all places. Never fails: what cannot be read is in [`Catalog::files`] and [`Catalog::problems`].
-    pub fn load(places: impl Into<Arc<Places>>) -> Self {
-        load::load(places.into())
+    /// Reads all files of the search paths. Never fails: what cannot be read is in [`Catalog::files`] and [`Catalog::problems`].
+    pub fn load(search_paths: impl Into<Arc<SearchPaths>>) -> Self {
+        load::load(search_paths.into())
     }
 
     /// Every name that is defined, by name.
-    pub fn entries(&self) -> impl Iterator<Item = &Known> {
+    pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.values()
     }
 
@@ -190,7 +181,7 @@ impl Catalog {
     }
 
     /// A name or, where no server is called that, an alias.
-    pub fn get(&self, name: &str) -> Option<&Known> {
+    pub fn get(&self, name: &str) -> Option<&CatalogEntry> {
         self.entries
             .get(name)
             .or_else(|| self.entries.values().find(|known| known.alias == name))
@@ -206,7 +197,7 @@ impl Catalog {
                     .definitions()
                     .map(|definition| definition.name.0.clone())
                     .collect(),
-                closest: similar::closest(name, names()).map(str::to_owned),
+                closest: bridge_common::similar::closest(name, names()).map(str::to_owned),
             });
         };
         let (name, place) = (known.name.0.clone(), self.place(&known.source));
@@ -232,8 +223,8 @@ impl Catalog {
     }
 
     /// Where the definitions were looked for.
-    pub fn places(&self) -> &Places {
-        &self.places
+    pub fn search_paths(&self) -> &SearchPaths {
+        &self.search_paths
     }
 
     /// Every configured value that must not be shown, of every server.
@@ -246,7 +237,7 @@ impl Catalog {
     pub fn place(&self, source: &Source) -> String {
         format!(
             "{}:{}:{}",
-            self.places.shown(&source.path),
+            self.search_paths.shown(&source.path),
             source.line,
             source.column
         )

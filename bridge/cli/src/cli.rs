@@ -26,7 +26,8 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use bridge_settings::{self as settings, KEYS, Overrides, Settings, Variables};
+use bridge_common::host::HostEnv;
+use bridge_settings::{self as settings, KEYS, Overrides, Settings};
 use bridge_upstream::watchdog;
 
 /// Exit codes, as documented.
@@ -144,12 +145,12 @@ impl SettingArguments {
     }
 
     /// With the flags of a command, which win.
-    fn load(&self, command: Option<&Command>) -> Result<Settings, settings::Error> {
+    fn load(&self, command: Option<&Command>, host: &HostEnv) -> Result<Settings, settings::Error> {
         let mut overrides = self.overrides();
         if let Some(Command::Serve(serve)) = command {
             overrides.values.extend(serve.overrides());
         }
-        Settings::load(&overrides, &Variables::of_process())
+        Settings::load(&overrides, host)
     }
 }
 
@@ -181,10 +182,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         _ => {}
     }
-    let loaded = settings.load(command.as_ref());
+    let host = HostEnv::of_process();
+    let loaded = settings.load(command.as_ref(), &host);
     let loaded = match (loaded, &command) {
         (Ok(loaded), _) => loaded,
-        (Err(error), Some(Command::Doctor(doctor))) => return doctor.bad_settings(&error),
+        (Err(error), Some(Command::Doctor(doctor))) => return doctor.bad_settings(&host, &error),
         (Err(error), _) => {
             terminal::say(&error.to_string());
             return exit::USAGE.into();

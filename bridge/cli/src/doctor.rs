@@ -91,7 +91,7 @@ pub async fn examine(
     catalog: Result<&Catalog, &str>,
 ) -> Vec<Check> {
     let mut checks = vec![of_settings(settings)];
-    let host = host::Host::of_process(settings);
+    let host = host::Host::new(settings);
     match finder.engine(&|_| {}).await {
         Ok(engine) => {
             checks.extend(engine::examine(engine.as_ref(), settings).await);

@@ -1,6 +1,7 @@
 //! Errors with their causes.
 
 use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::iter;
 
 /// An error and its causes on one line, as in `cannot read "x": permission denied`.
@@ -23,6 +24,19 @@ pub fn causes<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |error| <dyn Error>::source(*error))
+}
+
+/// An input or output error in few words, the same on every platform.
+pub fn io_reason(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "no such file".to_owned(),
+        ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
+            "connection closed".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 #[cfg(test)]

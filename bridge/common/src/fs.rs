@@ -6,6 +6,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
 
 /// Replaces the content of `path`: readers and crashes see the old file or the new one, never a part.
 /// The folder must exist. `mode` holds for a new file as well as for a replaced one.
@@ -19,17 +20,36 @@ pub fn write_atomic_with(
     mode: u32,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+    let mut temporary = temporary_beside(path)?;
     write(temporary.as_file_mut())?;
     let file = temporary.as_file();
     file.set_permissions(Permissions::from_mode(mode))?;
     file.sync_all()?;
     temporary.persist(path).map_err(|error| error.error)?;
-    File::open(folder)?.sync_all()
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// Like [`write_atomic`] for a cache: readers see the old file or the new one, but after a crash of the machine the file
+/// may be empty, as nothing waits for the disk.
+pub fn write_cache(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut temporary = temporary_beside(path)?;
+    temporary.write_all(bytes)?;
+    temporary
+        .as_file()
+        .set_permissions(Permissions::from_mode(mode))?;
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn temporary_beside(path: &Path) -> io::Result<NamedTempFile> {
+    NamedTempFile::new_in(folder_of(path))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
 }
 
 /// Opens a regular file for reading. A pipe or device is an error; opening it does not wait.

@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect::{Connection, deepest};
 use super::hardening::{Ceiling, Dialect, create_body};
-use super::surroundings::Surroundings;
 use super::{
     Attached, ContainerId, ContainerSpec, Created, Engine, EngineReport, Error, Exit, Identity,
     ImageFacts, Output, Owner, inspect, profile, report, seccomp,
 };
+use bridge_common::host::HostEnv;
 use bridge_settings::EngineKind;
 
 /// For questions that an engine answers from memory.
@@ -67,7 +67,7 @@ enum Seccomp {
 
 impl ApiEngine {
     /// An engine that has just answered.
-    pub(super) fn new(connection: Connection, surroundings: &Surroundings) -> Result<Self, Error> {
+    pub(super) fn new(connection: Connection, host: &HostEnv) -> Result<Self, Error> {
         use std::os::unix::fs::MetadataExt;
         let Connection {
             identity,
@@ -85,9 +85,9 @@ impl ApiEngine {
             EngineKind::Docker => Seccomp::Text(text),
             EngineKind::Podman => Seccomp::File {
                 text,
-                places: profile::places(surroundings),
+                places: profile::places(host),
                 chosen: AtomicUsize::new(0),
-                uid: surroundings.uid,
+                uid: host.uid(),
             },
         };
         let owner = socket

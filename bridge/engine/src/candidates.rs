@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::contexts;
-use super::surroundings::Surroundings;
+use bridge_common::host::HostEnv;
 use bridge_settings::{EngineKind, EngineSettings};
 
 /// An address to try.
@@ -108,16 +108,16 @@ impl std::fmt::Display for Address {
 }
 
 /// All addresses to try, in order.
-pub(super) fn candidates(surroundings: &Surroundings, settings: &EngineSettings) -> Vec<Candidate> {
+pub(super) fn candidates(host: &HostEnv, settings: &EngineSettings) -> Vec<Candidate> {
     let mut found = Vec::new();
-    if let Some(host) = &settings.host {
-        found.push(named(host, None, "engine_host", settings.kind));
+    if let Some(address) = &settings.host {
+        found.push(named(address, None, "engine_host", settings.kind));
     }
     let podman = settings.kind != Some(EngineKind::Docker);
     let docker = settings.kind != Some(EngineKind::Podman);
-    if podman && let Some(host) = surroundings.variable("CONTAINER_HOST") {
+    if podman && let Some(address) = host.variable("CONTAINER_HOST") {
         found.push(named(
-            host,
+            address,
             None,
             "CONTAINER_HOST",
             Some(EngineKind::Podman),
@@ -125,27 +125,27 @@ pub(super) fn candidates(surroundings: &Surroundings, settings: &EngineSettings)
     }
     // Docker's variable names podman's socket on many machines, so it counts whichever engine is asked for; but where
     // podman is asked for, it may well be about something else.
-    if let Some(host) = surroundings.variable("DOCKER_HOST") {
+    if let Some(address) = host.variable("DOCKER_HOST") {
         let mut candidate = named(
-            host,
-            tls_of_variables(surroundings),
+            address,
+            tls_of_variables(host),
             "DOCKER_HOST",
             settings.kind,
         );
         candidate.explicit = docker;
         found.push(candidate);
     } else if docker {
-        found.extend(context(surroundings));
+        found.extend(context(host));
     }
     if found.iter().any(|candidate| candidate.explicit) {
         found.retain(|candidate| candidate.explicit);
         return found;
     }
     if podman {
-        found.extend(podman_sockets(surroundings));
+        found.extend(podman_sockets(host));
     }
     if docker {
-        found.extend(docker_sockets(surroundings));
+        found.extend(docker_sockets(host));
     }
     // A context often names a usual place; one attempt is enough.
     let mut seen = Vec::new();
@@ -167,20 +167,20 @@ fn named(host: &str, tls: Option<TlsFiles>, origin: &str, kind: Option<EngineKin
     }
 }
 
-fn tls_of_variables(surroundings: &Surroundings) -> Option<TlsFiles> {
-    surroundings.variable("DOCKER_TLS_VERIFY")?;
-    let folder = match surroundings.variable("DOCKER_CERT_PATH") {
+fn tls_of_variables(host: &HostEnv) -> Option<TlsFiles> {
+    host.variable("DOCKER_TLS_VERIFY")?;
+    let folder = match host.variable("DOCKER_CERT_PATH") {
         Some(folder) => PathBuf::from(folder),
-        None => contexts::docker_dir(surroundings)?,
+        None => contexts::docker_dir(host)?,
     };
     Some(TlsFiles::in_folder(&folder))
 }
 
 /// The chosen docker context. Chosen for the docker command and not for the bridge, it is tried first and not alone,
 /// unless `DOCKER_CONTEXT` names it.
-fn context(surroundings: &Surroundings) -> Option<Candidate> {
-    let explicit = surroundings.variable("DOCKER_CONTEXT").is_some();
-    let (name, address, text) = match contexts::current(surroundings) {
+fn context(host: &HostEnv) -> Option<Candidate> {
+    let explicit = host.variable("DOCKER_CONTEXT").is_some();
+    let (name, address, text) = match contexts::current(host) {
         Ok(None) => return None,
         Ok(Some(context)) => (
             context.name,
@@ -198,32 +198,29 @@ fn context(surroundings: &Surroundings) -> Option<Candidate> {
     })
 }
 
-fn podman_sockets(surroundings: &Surroundings) -> Vec<Candidate> {
-    let mut places = Vec::new();
-    if let Some(folder) = surroundings.runtime_dir().folder {
-        places.push(folder.join("podman/podman.sock"));
+fn podman_sockets(host: &HostEnv) -> Vec<Candidate> {
+    let mut search_paths = Vec::new();
+    if let Some(folder) = host.runtime_dir().folder {
+        search_paths.push(folder.join("podman/podman.sock"));
     }
-    let usual = surroundings.at(&format!(
-        "/run/user/{}/podman/podman.sock",
-        surroundings.uid
-    ));
-    if surroundings.uid != 0 && !places.contains(&usual) {
-        places.push(usual);
+    let usual = host.at(&format!("/run/user/{}/podman/podman.sock", host.uid()));
+    if host.uid() != 0 && !search_paths.contains(&usual) {
+        search_paths.push(usual);
     }
-    places.push(surroundings.at("/run/podman/podman.sock"));
-    places
+    search_paths.push(host.at("/run/podman/podman.sock"));
+    search_paths
         .into_iter()
         .map(|path| usual_place(EngineKind::Podman, path))
         .collect()
 }
 
-fn docker_sockets(surroundings: &Surroundings) -> Vec<Candidate> {
-    let mut places = vec![surroundings.at("/var/run/docker.sock")];
+fn docker_sockets(host: &HostEnv) -> Vec<Candidate> {
+    let mut search_paths = vec![host.at("/var/run/docker.sock")];
     let mut perhaps = Vec::new();
-    if let Some(folder) = surroundings.runtime_dir().folder {
+    if let Some(folder) = host.runtime_dir().folder {
         perhaps.push(folder.join("docker.sock"));
     }
-    if let Some(home) = &surroundings.home {
+    if let Some(home) = host.home() {
         for path in [
             ".docker/run/docker.sock",
             ".docker/desktop/docker.sock",
@@ -236,9 +233,9 @@ fn docker_sockets(surroundings: &Surroundings) -> Vec<Candidate> {
             perhaps.push(home.join(path));
         }
     }
-    // Places of products that few have are not worth a line in an error.
-    places.extend(perhaps.into_iter().filter(|path| path.exists()));
-    places
+    // SearchPaths of products that few have are not worth a line in an error.
+    search_paths.extend(perhaps.into_iter().filter(|path| path.exists()));
+    search_paths
         .into_iter()
         .map(|path| usual_place(EngineKind::Docker, path))
         .collect()
@@ -256,8 +253,8 @@ fn usual_place(kind: EngineKind, path: PathBuf) -> Candidate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::surroundings::tests::in_folder;
     use super::*;
+    use bridge_common::host::HostEnv;
 
     fn texts(variables: &[(&'static str, &str)], kind: Option<EngineKind>) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
@@ -268,12 +265,12 @@ mod tests {
         let runtime = runtime.to_string_lossy();
         let mut all = vec![("XDG_RUNTIME_DIR", &*runtime)];
         all.extend(variables);
-        let surroundings = in_folder(folder.path(), &all);
+        let host = HostEnv::fake_below(folder.path(), all);
         let settings = EngineSettings {
             kind,
             ..EngineSettings::default()
         };
-        candidates(&surroundings, &settings)
+        candidates(&host, &settings)
             .into_iter()
             .map(|candidate| {
                 candidate

@@ -12,7 +12,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::Identity;
 use super::candidates::{Address, TlsFiles};
-use super::surroundings::reason;
+use bridge_common::error::io_reason as reason;
 use bridge_settings::EngineKind;
 
 /// How long an address has to answer. A socket that systemd starts podman for takes a second on a slow machine.

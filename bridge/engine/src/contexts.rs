@@ -7,7 +7,8 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::candidates::TlsFiles;
-use super::surroundings::{Surroundings, reason};
+use bridge_common::error::io_reason as reason;
+use bridge_common::host::HostEnv;
 
 /// A context's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,19 +48,19 @@ struct Endpoint {
 }
 
 /// Docker's own folder.
-pub(super) fn docker_dir(surroundings: &Surroundings) -> Option<PathBuf> {
-    match surroundings.variable("DOCKER_CONFIG") {
+pub(super) fn docker_dir(host: &HostEnv) -> Option<PathBuf> {
+    match host.variable("DOCKER_CONFIG") {
         Some(folder) => Some(PathBuf::from(folder)),
-        None => Some(surroundings.home.as_ref()?.join(".docker")),
+        None => Some(host.home()?.join(".docker")),
     }
 }
 
 /// The context that is in use; `None` where it is the default one. The error names the context and what is wrong.
-pub(super) fn current(surroundings: &Surroundings) -> Result<Option<Context>, (String, String)> {
-    let Some(folder) = docker_dir(surroundings) else {
+pub(super) fn current(host: &HostEnv) -> Result<Option<Context>, (String, String)> {
+    let Some(folder) = docker_dir(host) else {
         return Ok(None);
     };
-    let name = match surroundings.variable("DOCKER_CONTEXT") {
+    let name = match host.variable("DOCKER_CONTEXT") {
         Some(name) => name.to_owned(),
         None => match configured(&folder.join("config.json")) {
             Ok(Some(name)) => name,
@@ -126,8 +127,8 @@ pub fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::surroundings::tests::in_folder;
     use super::*;
+    use bridge_common::host::HostEnv;
 
     fn with_context(folder: &Path, config: &str, name: &str, meta: &str) {
         let docker = folder.join("home/.docker");
@@ -150,7 +151,7 @@ mod tests {
             "colima",
             COLIMA,
         );
-        let context = current(&in_folder(folder.path(), &[]))
+        let context = current(&HostEnv::fake_below(folder.path(), []))
             .expect("readable")
             .expect("one");
         assert_eq!(context.host, "unix:///x/docker.sock");
@@ -166,7 +167,12 @@ mod tests {
             "colima",
             COLIMA,
         );
-        let name = |name| current(&in_folder(folder.path(), &[("DOCKER_CONTEXT", name)]));
+        let name = |name| {
+            current(&HostEnv::fake_below(
+                folder.path(),
+                [("DOCKER_CONTEXT", name)],
+            ))
+        };
         assert_eq!(
             name("colima").expect("readable").expect("one").name,
             "colima"
@@ -183,7 +189,8 @@ mod tests {
             "colima",
             COLIMA,
         );
-        let (name, problem) = current(&in_folder(folder.path(), &[])).expect_err("a problem");
+        let (name, problem) =
+            current(&HostEnv::fake_below(folder.path(), [])).expect_err("a problem");
         assert_eq!(name, "gone");
         assert!(problem.ends_with("meta.json: no such file"), "{problem}");
     }

@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use super::candidates::candidates;
 use super::podman::{Machine, Service};
-use super::surroundings::Surroundings;
 use super::sweeper::{Sweeper, Task};
 use super::{Engine, Error, Owner};
+use bridge_common::host::HostEnv;
 use bridge_settings::{EngineKind, EngineSettings};
 
 mod hints;
@@ -26,7 +26,7 @@ pub type Tell<'a> = &'a (dyn Fn(&str) + Send + Sync);
 /// Finds the engine.
 pub struct Finder {
     settings: EngineSettings,
-    surroundings: Surroundings,
+    host: HostEnv,
     found: Mutex<Found>,
     usage: Arc<Usage>,
     sweeping: Option<Sweeping>,
@@ -72,10 +72,10 @@ impl Drop for InUse {
 
 impl Finder {
     /// Looks for nothing yet.
-    pub fn new(settings: EngineSettings, surroundings: Surroundings) -> Self {
+    pub fn new(settings: EngineSettings, host: HostEnv) -> Self {
         Self {
             settings,
-            surroundings,
+            host,
             found: Mutex::default(),
             usage: Arc::default(),
             sweeping: None,
@@ -156,7 +156,7 @@ impl Finder {
 
     async fn search(&self, found: &mut Found, tell: Tell<'_>) -> Result<Arc<dyn Engine>, Error> {
         let mut search = Search::new(self);
-        let candidates = candidates(&self.surroundings, &self.settings);
+        let candidates = candidates(&self.host, &self.settings);
         let explicit = candidates.iter().find(|candidate| candidate.explicit);
         let explicit = explicit.and_then(|candidate| candidate.origin.clone());
         for candidate in candidates {

@@ -27,14 +27,12 @@ mod podman;
 mod profile;
 mod report;
 mod seccomp;
-mod surroundings;
 mod sweeper;
 
 pub use contexts::hex;
 pub use error::{Attempt, Attempts, Error};
 pub use finder::{Finder, InUse, Tell};
 pub use owner::Owner;
-pub use surroundings::Surroundings;
 pub use sweeper::run_if_asked as sweep_if_asked;
 
 /// A container by the engine's own immutable name.

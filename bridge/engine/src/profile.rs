@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::contexts::hex;
-use super::surroundings::{Surroundings, reason};
+use bridge_common::error::io_reason as reason;
+use bridge_common::host::HostEnv;
 
 /// Folders in which podman may find the file, best first: one of them is not visible where podman or the bridge has a
 /// private `/tmp`, or podman runs in a virtual machine that shares only some.
-pub(super) fn places(surroundings: &Surroundings) -> Vec<PathBuf> {
+pub(super) fn places(host: &HostEnv) -> Vec<PathBuf> {
     let mut places = vec![
-        surroundings
-            .temporary
-            .join(format!("mcp-code-bridge-{}", surroundings.uid)),
+        host.temporary()
+            .join(format!("mcp-code-bridge-{}", host.uid())),
     ];
-    if let Some(home) = &surroundings.home {
+    if let Some(home) = host.home() {
         places.push(home.join(".cache/mcp-code-bridge"));
     }
-    if let Some(folder) = surroundings.runtime_dir().folder {
+    if let Some(folder) = host.runtime_dir().folder {
         places.push(folder.join("mcp-code-bridge"));
     }
     places

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::candidates::Address;
 use super::connect::connect;
-use super::surroundings::Surroundings;
 use super::{Owner, api::ApiEngine};
+use bridge_common::host::HostEnv;
 
 /// The argument that makes a bridge a sweeper.
 const FLAG: &str = "--sweep-after-bridge";
@@ -109,12 +109,12 @@ pub fn run_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<Exi
 }
 
 async fn sweep(address: &Address, instance: &str, service: Option<&Path>) {
-    let surroundings = Surroundings::of_process();
-    let podman = service.and_then(|_| surroundings.program("podman"));
+    let host = HostEnv::of_process();
+    let podman = service.and_then(|_| host.find_program("podman"));
     for look in LOOKS {
         tokio::time::sleep(look).await;
         let by_api = match connect(address, "sweeper").await {
-            Ok(connection) => match ApiEngine::new(connection, &surroundings) {
+            Ok(connection) => match ApiEngine::new(connection, &host) {
                 Ok(engine) => engine.remove_all_of(instance).await.is_ok(),
                 Err(_) => return,
             },
@@ -122,7 +122,7 @@ async fn sweep(address: &Address, instance: &str, service: Option<&Path>) {
         };
         // The service that the bridge had started ends with it; podman itself does not need it.
         if !by_api && let Some(podman) = &podman {
-            remove_by_command(podman, &surroundings, instance).await;
+            remove_by_command(podman, &host, instance).await;
         }
     }
     if let Some(folder) = service {
@@ -130,16 +130,16 @@ async fn sweep(address: &Address, instance: &str, service: Option<&Path>) {
     }
 }
 
-async fn remove_by_command(podman: &Path, surroundings: &Surroundings, instance: &str) {
+async fn remove_by_command(podman: &Path, host: &HostEnv, instance: &str) {
     let command = |arguments: &[&str]| {
         let mut command = tokio::process::Command::new(podman);
         command
             .args(arguments)
-            .env("PATH", surroundings.search_path())
+            .env("PATH", host.search_path())
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .kill_on_drop(true);
-        match surroundings.runtime_dir().folder {
+        match host.runtime_dir().folder {
             Some(folder) => command.env("XDG_RUNTIME_DIR", folder),
             None => command.env_remove("XDG_RUNTIME_DIR"),
         };

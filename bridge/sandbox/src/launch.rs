@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use crate::image::{self, Images};
 use bridge_engine::{
     Attached, ContainerId, ContainerSpec, Created, Engine, EngineReport, Error, Finder, ImageFacts,
-    InUse, Owner, Surroundings,
+    InUse, Owner,
 };
 use bridge_session::{Guest, Launch, LaunchError, Progress};
 use bridge_settings::{Limit, Limits, Settings};
@@ -47,7 +47,7 @@ struct Shared {
 impl Launcher {
     /// Finds and starts nothing yet.
     pub fn new(settings: &Settings) -> Self {
-        let finder = Finder::new(settings.engine.clone(), Surroundings::of_process());
+        let finder = Finder::new(settings.engine.clone(), settings.host.clone());
         Self::with_finder(settings, finder, Owner::of_process())
     }
 
@@ -55,7 +55,7 @@ impl Launcher {
     /// should it be killed.
     pub fn swept_by(settings: &Settings, program: PathBuf) -> Self {
         let owner = Owner::of_process();
-        let finder = Finder::new(settings.engine.clone(), Surroundings::of_process());
+        let finder = Finder::new(settings.engine.clone(), settings.host.clone());
         Self::with_finder(settings, finder.swept_by(program, owner.clone()), owner)
     }
 

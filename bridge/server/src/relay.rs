@@ -89,7 +89,7 @@ impl Interact for Relay {
         self.offers.to_json()
     }
 
-    async fn ask(&self, question: Question) -> Reply {
+    async fn request(&self, question: Question) -> Reply {
         let params = match self.offers.relayed(&question) {
             Ok(params) => params,
             Err(why) => return Reply::Unsupported(why),
@@ -109,7 +109,7 @@ impl Interact for Relay {
         }
     }
 
-    fn tell(&self, event: Event) {
+    fn notify(&self, event: Event) {
         match event {
             Event::Progress {
                 server,

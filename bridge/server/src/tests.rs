@@ -20,7 +20,7 @@ use super::*;
 fn face() -> Face {
     let settings = Settings::load(
         &bridge_settings::Overrides::default(),
-        &bridge_settings::Variables::given([("HOME", "/nonexistent")]),
+        &bridge_common::host::HostEnv::fake([("HOME", "/nonexistent")]),
     );
     Face::new(&settings.expect("defaults"))
 }

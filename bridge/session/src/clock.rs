@@ -121,13 +121,13 @@ impl Interact for ClockStoppingClient {
         self.client.offers()
     }
 
-    async fn ask(&self, question: Question) -> Reply {
+    async fn request(&self, question: Question) -> Reply {
         let _held = self.clock.hold();
-        self.client.ask(question).await
+        self.client.request(question).await
     }
 
-    fn tell(&self, event: Event) {
-        self.client.tell(event);
+    fn notify(&self, event: Event) {
+        self.client.notify(event);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the bridge was told, parsed once: flags over `MCP_BRIDGE_*` over `bridge.yaml` over defaults.
 //!
-//! The rest of the program sees these typed values only, never the environment.
+//! The rest of the program asks these typed values, and [`Settings::host`] for what else the environment says.
 
 mod file;
 mod keys;
@@ -8,18 +8,18 @@ mod load;
 mod parse;
 mod problem;
 mod sources;
-mod surroundings;
 
 pub use keys::{KEYS, Key};
 pub use parse::{closest, parse_duration, parse_size};
 pub use problem::{Error, Problem};
-pub use sources::{Overrides, Variables};
-pub use surroundings::{Surroundings, no_colour};
+pub use sources::Overrides;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use bridge_common::host::HostEnv;
 
 /// Every setting, after parsing and checking.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,8 +54,8 @@ pub struct Settings {
     pub http_token_file: Option<PathBuf>,
     /// The file that settings came from, where there is one.
     pub file: Option<PathBuf>,
-    /// What else the environment says: home, search path, XDG folders.
-    pub surroundings: Surroundings,
+    /// The environment that these settings were read in.
+    pub host: HostEnv,
 }
 
 /// The most tokens that a call may ask for: more than all of the largest output.

@@ -4,10 +4,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bridge_common::host::HostEnv;
+
 use super::keys;
 use super::parse;
 use super::problem::{Error, Origin, Problem};
-use super::sources::{Overrides, Reader, Variables};
+use super::sources::{Overrides, Reader};
 use super::{
     EngineSettings, ImageSettings, Limits, MAX_OUTPUT_TOKENS, OutputMode, Project, SessionSettings,
     Settings, StoreLimits,
@@ -15,8 +17,8 @@ use super::{
 
 impl Settings {
     /// Reads all sources. The error holds every problem.
-    pub fn load(overrides: &Overrides, variables: &Variables) -> Result<Self, Error> {
-        let mut reader = Reader::new(overrides, variables);
+    pub fn load(overrides: &Overrides, host: &HostEnv) -> Result<Self, Error> {
+        let mut reader = Reader::new(overrides, host);
         let settings = reader.settings();
         if reader.problems.is_empty() {
             Ok(settings)
@@ -60,7 +62,7 @@ impl Reader<'_> {
             http: self.unless("none", keys::HTTP, parse::loopback),
             http_token_file: self.path(keys::HTTP_TOKEN_FILE),
             file: self.file.path.clone(),
-            surroundings: self.surroundings.clone(),
+            host: self.host.clone(),
         }
     }
 
@@ -214,7 +216,7 @@ impl Reader<'_> {
         if let Some(given) = self.path(keys::STATE_DIR) {
             return given;
         }
-        if let Some(home) = &self.surroundings.home {
+        if let Some(home) = self.host.home() {
             return home.join("MCPs");
         }
         self.problems.push(Problem::Value {

@@ -1,7 +1,6 @@
 //! Where settings come from: flags, variables and the file, in this order, and how the value of one key is found among
 //! them.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -9,14 +8,7 @@ use super::file::File;
 use super::keys::{self, CONFIG_VARIABLE, KEYS, Key};
 use super::parse;
 use super::problem::{Origin, Problem};
-use super::surroundings::Surroundings;
-
-/// The environment, taken once.
-#[derive(Debug, Clone, Default)]
-pub struct Variables {
-    values: BTreeMap<OsString, OsString>,
-    user_home: Option<PathBuf>,
-}
+use bridge_common::host::HostEnv;
 
 /// What the command line says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,63 +19,26 @@ pub struct Overrides {
     pub values: Vec<(String, String, OsString)>,
 }
 
-impl Variables {
-    /// Those of this process.
-    pub fn of_process() -> Self {
-        Self {
-            values: std::env::vars_os().collect(),
-            user_home: std::env::home_dir(),
-        }
-    }
-
-    /// Given ones, with no other home.
-    pub fn given<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let values = values
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect();
-        Self {
-            values,
-            user_home: None,
-        }
-    }
-
-    /// The value of `name`; empty counts as unset, as in most tools.
-    pub(super) fn raw(&self, name: &str) -> Option<OsString> {
-        self.values
-            .get(&OsString::from(name))
-            .filter(|value| !value.is_empty())
-            .cloned()
-    }
-
-    pub(super) fn user_home(&self) -> Option<PathBuf> {
-        self.user_home.clone().filter(|home| home.is_absolute())
-    }
-}
-
 /// Looks values up, the first source that has one first, and collects what is wrong with them.
 pub(super) struct Reader<'a> {
     overrides: &'a Overrides,
-    variables: &'a Variables,
+    pub(super) host: &'a HostEnv,
     pub(super) file: File,
-    pub(super) surroundings: Surroundings,
     pub(super) problems: Vec<Problem>,
 }
 
 impl<'a> Reader<'a> {
     /// Finds and reads the file.
-    pub(super) fn new(overrides: &'a Overrides, variables: &'a Variables) -> Self {
-        let surroundings = Surroundings::read(variables);
+    pub(super) fn new(overrides: &'a Overrides, host: &'a HostEnv) -> Self {
         let mut problems = Vec::new();
         check_flags(overrides, &mut problems);
-        let file = find_file(overrides, variables, &surroundings)
+        let file = find_file(overrides, host)
             .map(|path| File::read(&path, &mut problems))
             .unwrap_or_default();
         Self {
             overrides,
-            variables,
+            host,
             file,
-            surroundings,
             problems,
         }
     }
@@ -91,7 +46,7 @@ impl<'a> Reader<'a> {
     /// The value of `key` as a path, `~` replaced.
     pub(super) fn path(&mut self, key: Key) -> Option<PathBuf> {
         let (value, _) = self.value(key)?;
-        Some(expand(Path::new(&value), &self.surroundings))
+        Some(expand(Path::new(&value), self.host))
     }
 
     /// As [`Self::text`], where `word` says that none is wanted.
@@ -134,8 +89,8 @@ impl<'a> Reader<'a> {
         if let Some((flag, _, value)) = flag {
             return Some((value.clone(), Origin::Flag(flag.clone())));
         }
-        if let Some(value) = self.variables.raw(key.variable) {
-            return Some((value, Origin::Variable(key.variable)));
+        if let Some(value) = self.host.raw(key.variable) {
+            return Some((value.to_owned(), Origin::Variable(key.variable)));
         }
         let (value, origin) = self.file.value(key.name)?;
         Some((value.into(), origin))
@@ -155,16 +110,12 @@ fn check_flags(overrides: &Overrides, problems: &mut Vec<Problem>) {
 }
 
 /// A file that was named must be there; the usual places may be empty.
-fn find_file(
-    overrides: &Overrides,
-    variables: &Variables,
-    surroundings: &Surroundings,
-) -> Option<PathBuf> {
+fn find_file(overrides: &Overrides, host: &HostEnv) -> Option<PathBuf> {
     let named = overrides
         .config
         .clone()
-        .or_else(|| variables.raw(CONFIG_VARIABLE).map(PathBuf::from))
-        .map(|path| expand(&path, surroundings));
+        .or_else(|| host.raw(CONFIG_VARIABLE).map(PathBuf::from))
+        .map(|path| expand(&path, host));
     let state_flag = overrides
         .values
         .iter()
@@ -172,22 +123,20 @@ fn find_file(
         .find(|(_, key, _)| key == keys::STATE_DIR.name);
     let state = state_flag
         .map(|(.., value)| value.clone())
-        .or_else(|| variables.raw(keys::STATE_DIR.variable))
-        .map(|path| expand(Path::new(&path), surroundings))
-        .or_else(|| surroundings.home.as_ref().map(|home| home.join("MCPs")));
+        .or_else(|| host.raw(keys::STATE_DIR.variable).map(OsString::from))
+        .map(|path| expand(Path::new(&path), host))
+        .or_else(|| host.home().map(|home| home.join("MCPs")));
     let usual = [
         state.map(|state| state.join("bridge.yaml")),
-        surroundings
-            .config_home
-            .as_ref()
+        host.config_home()
             .map(|home| home.join("mcp-code-bridge/bridge.yaml")),
     ];
     named.or_else(|| usual.into_iter().flatten().find(|path| path.exists()))
 }
 
 /// `~` at the start is the home directory: no shell expands it in a client's configuration.
-fn expand(path: &Path, surroundings: &Surroundings) -> PathBuf {
-    match (path.strip_prefix("~"), &surroundings.home) {
+fn expand(path: &Path, host: &HostEnv) -> PathBuf {
+    match (path.strip_prefix("~"), host.home()) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_owned(),
     }

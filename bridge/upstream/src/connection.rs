@@ -4,7 +4,7 @@
 //! [`Connection::receive`]. When it closes, every waiting call fails at once with the reason.
 
 mod incoming;
-mod junk;
+mod non_protocol;
 mod request;
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(super) use self::incoming::answer_to;
-use self::junk::Junk;
+use self::non_protocol::NonProtocolOutput;
 pub(super) use self::request::RequestContext;
 use super::interact::Interact;
 use super::message::{Outgoing, RpcError};
@@ -59,7 +59,7 @@ pub(super) enum Failure {
 
 /// The client behind a call.
 #[derive(Clone)]
-pub(super) struct Company {
+pub(super) struct Caller {
     pub(super) interact: Arc<dyn Interact>,
     pub(super) tool: String,
 }
@@ -79,7 +79,7 @@ pub(super) struct Connection {
     questions: TaskTracker,
     closed: CancellationToken,
     /// Lines or messages that were none, or answered nothing.
-    pub(super) junk: Junk,
+    pub(super) non_protocol: NonProtocolOutput,
     /// The end of what it wrote to stderr and of what it logged.
     pub(super) tail: Tail,
 }
@@ -92,7 +92,7 @@ struct Waiting {
 
 struct Call {
     answer: oneshot::Sender<Result<Payload, Failure>>,
-    company: Option<Company>,
+    caller: Option<Caller>,
     sign_of_life: Arc<SignOfLife>,
     /// Ends with the call: questions asked meanwhile are of no use then.
     over: CancellationToken,
@@ -120,7 +120,7 @@ impl Connection {
             on_change,
             questions: TaskTracker::new(),
             closed: CancellationToken::new(),
-            junk: Junk::default(),
+            non_protocol: NonProtocolOutput::default(),
             tail: Tail::default(),
         })
     }

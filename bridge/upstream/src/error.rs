@@ -49,7 +49,7 @@ pub enum Error {
         reason: String,
     },
     /// No answer in time.
-    #[error("{server}.{act} did not answer within {:.1} s{}", .after.as_secs_f64(), in_brackets(.junk))]
+    #[error("{server}.{act} did not answer within {:.1} s{}", .after.as_secs_f64(), in_brackets(.non_protocol))]
     TimedOut {
         /// Which.
         server: ServerName,
@@ -58,7 +58,7 @@ pub enum Error {
         /// How long it was waited for.
         after: Duration,
         /// What the server wrote instead of messages, where it did.
-        junk: String,
+        non_protocol: String,
     },
     /// The caller gave up.
     #[error("{server}.{act} was cancelled")]

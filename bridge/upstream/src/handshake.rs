@@ -17,7 +17,7 @@ use super::message::{code, start_of};
 /// A silent server is asked the other question after this.
 const PROBE_AFTER: Duration = Duration::from_secs(3);
 
-/// Nobody has that much to say of itself.
+/// Longer answers to the handshake are refused.
 const LARGEST_ANSWER: usize = 1024 * 1024;
 
 /// What a server said of itself.
@@ -44,7 +44,7 @@ impl Peer {
 
 /// Why the two sides did not come together.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Refusal {
+pub(super) enum HandshakeError {
     /// The connection failed.
     Failure(Failure),
     /// The server answered with something else.
@@ -68,7 +68,7 @@ pub(super) async fn shake_hands(
     connection: &Arc<Connection>,
     questions: Questions,
     client_capabilities: &Value,
-) -> Result<Peer, Refusal> {
+) -> Result<Peer, HandshakeError> {
     match questions {
         Questions::Initialize => initialize(connection, client_capabilities).await,
         Questions::Discover => discover(connection, client_capabilities).await,
@@ -80,9 +80,9 @@ pub(super) async fn shake_hands(
             };
             match early {
                 Some(Ok(peer)) => Ok(peer),
-                Some(Err(Refusal::Failure(
+                Some(Err(HandshakeError::Failure(
                     failure @ (Failure::Closed { .. } | Failure::Cancelled),
-                ))) => Err(Refusal::Failure(failure)),
+                ))) => Err(HandshakeError::Failure(failure)),
                 Some(Err(first)) => discover(connection, client_capabilities)
                     .await
                     .map_err(|second| both(&first, second)),
@@ -104,10 +104,10 @@ pub(super) async fn shake_hands(
     }
 }
 
-fn both(initialize: &Refusal, discover: Refusal) -> Refusal {
+fn both(initialize: &HandshakeError, discover: HandshakeError) -> HandshakeError {
     match discover {
-        closed @ Refusal::Failure(Failure::Closed { .. }) => closed,
-        discover => Refusal::Answer(format!(
+        closed @ HandshakeError::Failure(Failure::Closed { .. }) => closed,
+        discover => HandshakeError::Answer(format!(
             "it answered initialize with {}, and server/discover with {}",
             describe(initialize),
             describe(&discover)
@@ -116,22 +116,22 @@ fn both(initialize: &Refusal, discover: Refusal) -> Refusal {
 }
 
 /// What came instead of an agreement, in words.
-pub(super) fn describe(refusal: &Refusal) -> String {
+pub(super) fn describe(refusal: &HandshakeError) -> String {
     match refusal {
-        Refusal::Answer(text) => text.clone(),
-        Refusal::Failure(Failure::Rpc(error)) => {
+        HandshakeError::Answer(text) => text.clone(),
+        HandshakeError::Failure(Failure::Rpc(error)) => {
             format!("error {} ({})", error.code, start_of(&error.message))
         }
-        Refusal::Failure(Failure::Transport { what, .. }) => what.clone(),
-        Refusal::Failure(Failure::Closed { reason, .. }) => reason.clone(),
-        Refusal::Failure(failure) => format!("{failure:?}"),
+        HandshakeError::Failure(Failure::Transport { what, .. }) => what.clone(),
+        HandshakeError::Failure(Failure::Closed { reason, .. }) => reason.clone(),
+        HandshakeError::Failure(failure) => format!("{failure:?}"),
     }
 }
 
 async fn initialize(
     connection: &Arc<Connection>,
     client_capabilities: &Value,
-) -> Result<Peer, Refusal> {
+) -> Result<Peer, HandshakeError> {
     let mut params = Map::new();
     params.insert(
         "protocolVersion".to_owned(),
@@ -139,9 +139,9 @@ async fn initialize(
     );
     params.insert("capabilities".to_owned(), client_capabilities.clone());
     params.insert("clientInfo".to_owned(), client_info());
-    let result = ask(connection, "initialize", params).await?;
+    let result = request(connection, "initialize", params).await?;
     let Some(protocol) = result.get("protocolVersion").and_then(Value::as_str) else {
-        return Err(Refusal::Answer(start_of(&result.to_string())));
+        return Err(HandshakeError::Answer(start_of(&result.to_string())));
     };
     // Some servers agree to whatever they are asked for, and some answer with a revision that has no `initialize`.
     let modern = protocol >= ProtocolVersion::V_2026_07_28.as_str();
@@ -152,25 +152,27 @@ async fn initialize(
     connection
         .notify("notifications/initialized", Map::new())
         .await
-        .map_err(Refusal::Failure)?;
+        .map_err(HandshakeError::Failure)?;
     Ok(peer)
 }
 
 async fn discover(
     connection: &Arc<Connection>,
     client_capabilities: &Value,
-) -> Result<Peer, Refusal> {
+) -> Result<Peer, HandshakeError> {
     let version = ProtocolVersion::V_2026_07_28;
     let metadata = metadata(version.as_str(), client_capabilities);
     let mut params = Map::new();
     params.insert("_meta".to_owned(), Value::Object(metadata.clone()));
-    let result = match ask(connection, "server/discover", params).await {
-        Err(Refusal::Failure(Failure::Rpc(error))) if error.code == code::UNSUPPORTED_VERSION => {
+    let result = match request(connection, "server/discover", params).await {
+        Err(HandshakeError::Failure(Failure::Rpc(error)))
+            if error.code == code::UNSUPPORTED_VERSION =>
+        {
             let supported = error
                 .data
                 .get("supported")
                 .map_or_else(|| error.message.clone(), Value::to_string);
-            return Err(Refusal::Answer(format!(
+            return Err(HandshakeError::Answer(format!(
                 "no support for {} but for {}",
                 version.as_str(),
                 start_of(&supported)
@@ -186,29 +188,32 @@ async fn discover(
                 .any(|supported| supported == version.as_str()) => {}
         Some(versions) => {
             let supported = start_of(&json!(versions).to_string());
-            return Err(Refusal::Answer(format!(
+            return Err(HandshakeError::Answer(format!(
                 "no support for {} but for {supported}",
                 version.as_str()
             )));
         }
-        None => return Err(Refusal::Answer(start_of(&result.to_string()))),
+        None => return Err(HandshakeError::Answer(start_of(&result.to_string()))),
     }
     connection.set_metadata(metadata);
     Ok(peer(version.as_str().to_owned(), true, &result))
 }
 
-async fn ask(
+async fn request(
     connection: &Arc<Connection>,
     method: &'static str,
     params: Map<String, Value>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, HandshakeError> {
     let never = CancellationToken::new();
     let result = connection
         .request(method, params, RequestContext::of(&never))
         .await
-        .map_err(Refusal::Failure)?;
+        .map_err(HandshakeError::Failure)?;
     if result.get().len() > LARGEST_ANSWER {
-        return Err(Refusal::Answer(format!("{} bytes", result.get().len())));
+        return Err(HandshakeError::Answer(format!(
+            "{} bytes",
+            result.get().len()
+        )));
     }
     Ok(result.value())
 }

@@ -19,10 +19,10 @@ pub trait Interact: Send + Sync + 'static {
     }
 
     /// Asks, and waits as long as it takes; the caller stops waiting when the call ends.
-    async fn ask(&self, question: Question) -> Reply;
+    async fn request(&self, question: Question) -> Reply;
 
     /// Shows something; must not block.
-    fn tell(&self, event: Event);
+    fn notify(&self, event: Event);
 }
 
 /// A question of a server.
@@ -98,11 +98,11 @@ pub struct NoClient;
 
 #[async_trait]
 impl Interact for NoClient {
-    async fn ask(&self, _: Question) -> Reply {
+    async fn request(&self, _: Question) -> Reply {
         Reply::Unsupported("no client is connected that could be asked".to_owned())
     }
 
-    fn tell(&self, _: Event) {}
+    fn notify(&self, _: Event) {}
 }
 
 impl QuestionKind {

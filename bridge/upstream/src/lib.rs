@@ -126,7 +126,7 @@ pub enum Status {
         /// What it said of itself.
         peer: Peer,
         /// Messages of it that were none.
-        junk: u64,
+        non_protocol: u64,
     },
     /// It failed and is tried again when next asked for.
     Failed(Error),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::connection::{Connection, Failure, RequestContext};
 use super::message::{code, start_of};
 use super::payload::{Payload, is_deeper_than};
-use bridge_catalog::Tool;
+use bridge_tools::Tool;
 
 /// More pages are not asked for.
 const MOST_PAGES: usize = 512;

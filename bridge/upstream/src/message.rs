@@ -38,7 +38,7 @@ pub(super) enum Incoming {
     /// It tells something.
     Notification { method: String, params: Value },
     /// Something that is no message; what it began with.
-    Junk(String),
+    NonProtocol(String),
 }
 
 /// The content of an answer.
@@ -230,7 +230,7 @@ impl Incoming {
             Some(b'[') => {
                 let batch: Vec<&RawValue> = serde_json::from_str(text)?;
                 if batch.is_empty() {
-                    each(Self::Junk(text.to_owned()));
+                    each(Self::NonProtocol(text.to_owned()));
                 }
                 for message in batch {
                     let message = message.get();
@@ -238,12 +238,12 @@ impl Incoming {
                         .starts_with('{')
                         .then(|| Self::read_object(message))
                         .transpose()?;
-                    each(object.unwrap_or_else(|| Self::Junk(start_of(message))));
+                    each(object.unwrap_or_else(|| Self::NonProtocol(start_of(message))));
                 }
             }
             _ => {
                 serde_json::from_str::<serde::de::IgnoredAny>(text)?;
-                each(Self::Junk(start_of(text)));
+                each(Self::NonProtocol(start_of(text)));
             }
         }
         Ok(())
@@ -309,7 +309,7 @@ impl Incoming {
                     params,
                     origin: None,
                 },
-                Some(id) => Self::Junk(start_of(id.get())),
+                Some(id) => Self::NonProtocol(start_of(id.get())),
             });
         }
         let id = id.and_then(our_id);
@@ -327,7 +327,7 @@ impl Incoming {
                 id,
                 answer: Answer::Malformed("it has neither a result nor an error".to_owned()),
             },
-            (None, None) => Self::Junk(start_of(text)),
+            (None, None) => Self::NonProtocol(start_of(text)),
         })
     }
 }

@@ -44,7 +44,7 @@ impl Payload {
         }
     }
 
-    /// Nobody can use it.
+    /// Whether it is nested deeper than any reader accepts.
     pub(super) fn is_too_deep(&self) -> bool {
         self.is_too_deep
     }

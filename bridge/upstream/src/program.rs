@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use bridge_common::programs;
 
 /// Why there is no program to start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,38 +75,26 @@ pub(super) fn find(
     }
     if command.contains('/') {
         let path = cwd.join(command);
-        return match (is_executable(&path), path.exists()) {
+        return match (programs::is_executable(&path), path.exists()) {
             (true, _) => Ok(path),
             (false, true) => Err(Missing::NotExecutable(path)),
             (false, false) => Err(Missing::NoSuchFile(path)),
         };
     }
     let path = environment.get("PATH").map_or("", String::as_str);
-    let on_path = path
-        .split(':')
-        .filter(|folder| !folder.is_empty())
-        .map(|folder| cwd.join(folder).join(command));
-    if let Some(found) = on_path
-        .into_iter()
-        .find(|candidate| is_executable(candidate))
-    {
+    if let Some(found) = programs::find(command, path.as_ref(), cwd) {
         return Ok(found);
     }
     let elsewhere = other_folders(environment)
         .into_iter()
         .map(|folder| folder.join(command))
-        .find(|path| is_executable(path));
+        .find(|path| programs::is_executable(path));
     Err(Missing::NotOnPath {
         command: command.to_owned(),
         path: path.to_owned(),
         elsewhere,
         toml,
     })
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path)
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// Where version managers and package managers put programs. `*` is any one name; of several the last in order, which
@@ -189,6 +178,8 @@ fn version_key(path: &Path) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn program(folder: &Path, name: &str) -> PathBuf {

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::SemaphorePermit;
 
-use super::connection::{Company, Failure, RequestContext, answer_to};
+use super::connection::{Caller, Failure, RequestContext, answer_to};
 use super::interact::{Question, QuestionKind, Reply};
 use super::message::{Params, start_of};
 use super::payload::{LARGE, Payload};
 use super::server::{Server, until};
-use super::start::Live;
+use super::start::RunningServer;
 use super::{CallContext, Error};
 
 /// A server may ask this often before it answers (as in the SDKs).
@@ -29,22 +29,22 @@ impl Server {
         params: Params,
         context: &CallContext,
     ) -> Result<Payload, Error> {
-        let mut live = self.connect(context).await?;
-        let _turn = self.turn(act, context, &live).await?;
+        let mut running = self.connect(context).await?;
+        let _turn = self.turn(act, context, &running).await?;
         let mut restarted = false;
         let result = loop {
-            match self.rounds(&live, method, act, &params, context).await {
+            match self.rounds(&running, method, act, &params, context).await {
                 // It ended before it can have seen the request: nothing is lost by asking its successor.
                 Err(Problem::Failure(Failure::Closed { sent: false, .. })) if !restarted => {
                     restarted = true;
-                    live.connection.ended().await;
-                    live = self.connect(context).await?;
+                    running.connection.ended().await;
+                    running = self.connect(context).await?;
                 }
                 Err(Problem::Failure(failure)) => {
                     if matches!(failure, Failure::Closed { .. }) {
-                        live.connection.ended().await;
+                        running.connection.ended().await;
                     }
-                    break Err(self.error(act, failure, &live));
+                    break Err(self.error(act, failure, &running));
                 }
                 Err(Problem::Error(error)) => break Err(error),
                 Ok(result) => break Ok(result),
@@ -60,7 +60,7 @@ impl Server {
         &self,
         act: &str,
         context: &CallContext,
-        live: &Live,
+        running: &RunningServer,
     ) -> Result<SemaphorePermit<'_>, Error> {
         let asked = tokio::time::Instant::now();
         tokio::select! {
@@ -68,21 +68,21 @@ impl Server {
             permit = self.permits.acquire() => {
                 permit.map_err(|_| Error::ShuttingDown { server: self.name().clone() })
             }
-            () = context.cancel.cancelled() => Err(self.error(act, Failure::Cancelled, live)),
-            () = until(context.deadline) => Err(self.error(act, Failure::TimedOut(asked.elapsed()), live)),
+            () = context.cancel.cancelled() => Err(self.error(act, Failure::Cancelled, running)),
+            () = until(context.deadline) => Err(self.error(act, Failure::TimedOut(asked.elapsed()), running)),
         }
     }
 
     /// One request, and again with answers for as long as the server asks for some.
     async fn rounds(
         &self,
-        live: &Live,
+        running: &RunningServer,
         method: &'static str,
         act: &str,
         params: &Params,
         context: &CallContext,
     ) -> Result<Payload, Problem> {
-        let company = Company {
+        let caller = Caller {
             interact: Arc::clone(&context.interact),
             tool: act.to_owned(),
         };
@@ -97,9 +97,9 @@ impl Server {
                     .definition
                     .call_timeout
                     .or(self.shared.options.call_timeout),
-                company: Some(company.clone()),
+                caller: Some(caller.clone()),
             };
-            let result = live
+            let result = running
                 .connection
                 .request(method, params, request)
                 .await
@@ -108,7 +108,7 @@ impl Server {
                 None | Some("complete") if result.is_object() => return Ok(result),
                 Some("input_required") if result.get().len() <= LARGE => {
                     answers = self
-                        .answers(act, &mut result.value(), &company, context)
+                        .answers(act, &mut result.value(), &caller, context)
                         .await?;
                 }
                 _ => return Err(Problem::Failure(Failure::Malformed(start_of(result.get())))),
@@ -124,7 +124,7 @@ impl Server {
         &self,
         act: &str,
         result: &mut Value,
-        company: &Company,
+        caller: &Caller,
         context: &CallContext,
     ) -> Result<Map<String, Value>, Problem> {
         let mut next = Map::new();
@@ -150,7 +150,7 @@ impl Server {
                 .to_owned();
             let params = question.get_mut("params").map_or(Value::Null, Value::take);
             let response = match QuestionKind::of_method(&method) {
-                Some(kind) => self.ask(act, kind, params, company, context).await?,
+                Some(kind) => self.ask_client(act, kind, params, caller, context).await?,
                 None if method == "roots/list" => json!({"roots": []}),
                 None => {
                     let what = format!("it asked for {}", start_of(&method));
@@ -163,12 +163,12 @@ impl Server {
         Ok(next)
     }
 
-    async fn ask(
+    async fn ask_client(
         &self,
         act: &str,
         kind: QuestionKind,
         params: Value,
-        company: &Company,
+        caller: &Caller,
         context: &CallContext,
     ) -> Result<Value, Problem> {
         let question = Question {
@@ -180,7 +180,7 @@ impl Server {
         };
         let asked = tokio::time::Instant::now();
         let reply = tokio::select! {
-            reply = company.interact.ask(question) => reply,
+            reply = caller.interact.request(question) => reply,
             () = context.cancel.cancelled() => return Err(Problem::Failure(Failure::Cancelled)),
             () = until(context.deadline) => return Err(Problem::Failure(Failure::TimedOut(asked.elapsed()))),
         };
@@ -223,27 +223,27 @@ impl Server {
     }
 
     /// `failure` in words, without secrets.
-    pub(super) fn error(&self, act: &str, failure: Failure, live: &Live) -> Error {
+    pub(super) fn error(&self, act: &str, failure: Failure, running: &RunningServer) -> Error {
         let (server, act) = (self.name().clone(), act.to_owned());
         match failure {
             Failure::Closed { reason, .. } => {
-                self.died(&act, &live.connection.closed().unwrap_or(reason))
+                self.died(&act, &running.connection.closed().unwrap_or(reason))
             }
             Failure::Cancelled => Error::Cancelled { server, act },
             Failure::TimedOut(after) => {
-                let count = live.connection.junk.count();
-                let junk = match count {
+                let count = running.connection.non_protocol.count();
+                let non_protocol = match count {
                     0 => String::new(),
                     _ => format!(
                         "it has written {count} lines that are no MCP messages, such as {:?}",
-                        live.connection.junk.last()
+                        running.connection.non_protocol.last()
                     ),
                 };
                 Error::TimedOut {
                     server,
                     act,
                     after,
-                    junk: self.redactor.text(&junk).into_owned(),
+                    non_protocol: self.redactor.text(&non_protocol).into_owned(),
                 }
             }
             Failure::Rpc(mut error) => {

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::list::ToolList;
-use super::start::{Live, Phase};
+use super::start::{Phase, RunningServer};
 use super::{CallContext, Error, Redactor, Shared, Status, lock, start};
 use bridge_catalog::{Definition, ServerName};
 
@@ -53,10 +53,10 @@ struct State {
 enum Life {
     Idle,
     Starting {
-        result: watch::Receiver<Option<Result<Arc<Live>, Error>>>,
+        result: watch::Receiver<Option<Result<Arc<RunningServer>, Error>>>,
         phase: Arc<Phase>,
     },
-    Running(Arc<Live>),
+    Running(Arc<RunningServer>),
     Failed {
         error: Error,
         until: Instant,
@@ -65,9 +65,9 @@ enum Life {
 
 /// What a caller finds when it wants the server.
 enum Next {
-    Use(Arc<Live>),
+    Use(Arc<RunningServer>),
     Wait(
-        watch::Receiver<Option<Result<Arc<Live>, Error>>>,
+        watch::Receiver<Option<Result<Arc<RunningServer>, Error>>>,
         Arc<Phase>,
     ),
     Fail(Error),
@@ -112,10 +112,10 @@ impl Server {
         match &lock(&self.state).life {
             Life::Idle => Status::NotRunning,
             Life::Starting { phase, .. } => Status::Starting(phase.get()),
-            Life::Running(live) => match live.connection.closed() {
+            Life::Running(running) => match running.connection.closed() {
                 None => Status::Running {
-                    peer: live.peer.clone(),
-                    junk: live.connection.junk.count(),
+                    peer: running.peer.clone(),
+                    non_protocol: running.connection.non_protocol.count(),
                 },
                 Some(reason) => Status::Failed(self.died("the last call", &reason)),
             },
@@ -127,10 +127,10 @@ impl Server {
     pub(super) async fn connect(
         self: &Arc<Self>,
         context: &CallContext,
-    ) -> Result<Arc<Live>, Error> {
+    ) -> Result<Arc<RunningServer>, Error> {
         let asked = Instant::now();
         let (mut result, phase) = match self.next(context) {
-            Next::Use(live) => return Ok(live),
+            Next::Use(running) => return Ok(running),
             Next::Fail(error) => return Err(error),
             Next::Wait(result, phase) => (result, phase),
         };
@@ -167,11 +167,11 @@ impl Server {
             });
         }
         match &state.life {
-            Life::Running(live) => match live.connection.closed() {
-                None => return Next::Use(Arc::clone(live)),
+            Life::Running(running) => match running.connection.closed() {
+                None => return Next::Use(Arc::clone(running)),
                 // The first restart is immediate; a server that keeps dying young is left alone for ever longer.
-                Some(_) if live.since.elapsed() >= STABLE || state.failures == 0 => {
-                    state.failures = u32::from(live.since.elapsed() < STABLE);
+                Some(_) if running.since.elapsed() >= STABLE || state.failures == 0 => {
+                    state.failures = u32::from(running.since.elapsed() < STABLE);
                 }
                 Some(reason) => {
                     let error = self.died("the last call", &reason);
@@ -206,7 +206,7 @@ impl Server {
 
     async fn start(
         self: Arc<Self>,
-        sender: watch::Sender<Option<Result<Arc<Live>, Error>>>,
+        sender: watch::Sender<Option<Result<Arc<RunningServer>, Error>>>,
         phase: Arc<Phase>,
         offers: Value,
     ) {
@@ -218,19 +218,19 @@ impl Server {
         let retired = {
             let mut state = lock(&self.state);
             match &result {
-                Ok(live) => {
-                    state.life = Life::Running(Arc::clone(live));
+                Ok(running) => {
+                    state.life = Life::Running(Arc::clone(running));
                     *lock(&self.last_used) = Instant::now();
                 }
                 Err(error) => self.set_failed(&mut state, error.clone()),
             }
             self.retired.is_cancelled()
         };
-        if let Ok(live) = &result {
+        if let Ok(running) = &result {
             if retired {
-                live.stop().await;
+                running.stop().await;
             } else {
-                tokio::spawn(stop_when_unused(Arc::downgrade(&self), Arc::clone(live)));
+                tokio::spawn(stop_when_unused(Arc::downgrade(&self), Arc::clone(running)));
             }
         }
         let _ = sender.send(Some(result));
@@ -274,12 +274,12 @@ impl Server {
         if let Some(mut result) = starting {
             let _ = result.wait_for(Option::is_some).await;
         }
-        let live = match std::mem::replace(&mut lock(&self.state).life, Life::Idle) {
-            Life::Running(live) => Some(live),
+        let running = match std::mem::replace(&mut lock(&self.state).life, Life::Idle) {
+            Life::Running(running) => Some(running),
             _ => None,
         };
-        if let Some(live) = live {
-            live.stop().await;
+        if let Some(running) = running {
+            running.stop().await;
         }
     }
 
@@ -293,7 +293,7 @@ impl Server {
 }
 
 /// Ends a server that nobody has used for a while; it is started again when needed.
-async fn stop_when_unused(server: Weak<Server>, live: Arc<Live>) {
+async fn stop_when_unused(server: Weak<Server>, running: Arc<RunningServer>) {
     loop {
         let wake = {
             let Some(server) = server.upgrade() else {
@@ -311,7 +311,7 @@ async fn stop_when_unused(server: Weak<Server>, live: Arc<Live>) {
             };
             if wake <= Instant::now() {
                 let mut state = lock(&server.state);
-                if matches!(&state.life, Life::Running(running) if Arc::ptr_eq(running, &live)) {
+                if matches!(&state.life, Life::Running(running) if Arc::ptr_eq(running, &running)) {
                     state.life = Life::Idle;
                 }
                 break;
@@ -320,10 +320,10 @@ async fn stop_when_unused(server: Weak<Server>, live: Arc<Live>) {
         };
         tokio::select! {
             () = tokio::time::sleep_until(wake) => {}
-            () = live.connection.ended() => return,
+            () = running.connection.ended() => return,
         }
     }
-    live.stop().await;
+    running.stop().await;
 }
 
 pub(super) async fn until(moment: Option<Instant>) {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Failure, OnChange, RequestContext};
-use super::handshake::{self, Peer, Questions, Refusal};
+use super::handshake::{self, HandshakeError, Peer, Questions};
 use super::http::oauth::Tokens;
 use super::server::Server;
 use super::stdio::{Process, Program, shortened};
@@ -19,7 +19,7 @@ use super::{Error, environment, http, lock, program};
 use bridge_catalog::Transport;
 
 /// A server that answers.
-pub(super) struct Live {
+pub(super) struct RunningServer {
     pub(super) connection: Arc<Connection>,
     pub(super) peer: Peer,
     pub(super) since: Instant,
@@ -32,7 +32,7 @@ pub(super) enum Link {
     Http(http::Link),
 }
 
-impl Live {
+impl RunningServer {
     /// Ends it in an orderly way.
     pub(super) async fn stop(&self) {
         match &self.link {
@@ -83,7 +83,7 @@ pub(super) async fn start(
     server: &Arc<Server>,
     phase: &Phase,
     offers: &Value,
-) -> Result<Arc<Live>, Error> {
+) -> Result<Arc<RunningServer>, Error> {
     match &server.definition.transport {
         Transport::Stdio { .. } => start_process(server, phase, offers).await,
         Transport::Http { url, headers } => connect(server, url, headers, phase, offers).await,
@@ -94,7 +94,7 @@ async fn start_process(
     server: &Arc<Server>,
     phase: &Phase,
     offers: &Value,
-) -> Result<Arc<Live>, Error> {
+) -> Result<Arc<RunningServer>, Error> {
     let definition = &server.definition;
     let Transport::Stdio {
         command,
@@ -146,9 +146,9 @@ async fn start_process(
         Ok(Ok(peer)) => peer,
         Ok(Err(refusal)) => {
             let reason = match refusal {
-                Refusal::Failure(Failure::Closed { .. }) => ended(&process).await,
-                Refusal::Failure(failure) => format!("{failure:?}"),
-                Refusal::Answer(answer) => with_words(&answer, &process),
+                HandshakeError::Failure(Failure::Closed { .. }) => ended(&process).await,
+                HandshakeError::Failure(failure) => format!("{failure:?}"),
+                HandshakeError::Answer(answer) => with_words(&answer, &process),
             };
             process.stop().await;
             return Err(failed(server, &reason));
@@ -167,7 +167,7 @@ async fn start_process(
     listen(&process.connection, &peer);
     tracing::info!(server.name = %definition.name, protocol = %peer.protocol, "server is up");
     let connection = Arc::clone(&process.connection);
-    Ok(Arc::new(Live {
+    Ok(Arc::new(RunningServer {
         connection,
         peer,
         since: Instant::now(),
@@ -182,7 +182,7 @@ async fn connect(
     headers: &BTreeMap<String, SecretString>,
     phase: &Phase,
     offers: &Value,
-) -> Result<Arc<Live>, Error> {
+) -> Result<Arc<RunningServer>, Error> {
     let definition = &server.definition;
     let options = &server.shared.options;
     let limit = definition.start_timeout.unwrap_or(options.start_timeout);
@@ -206,7 +206,7 @@ async fn connect(
         let attempt = async {
             let link = http::Link::open(endpoint, on_change(server))
                 .await
-                .map_err(Refusal::Answer)?;
+                .map_err(HandshakeError::Answer)?;
             let guard = link.stop_guard();
             let peer = handshake::shake_hands(&link.connection, questions, offers).await?;
             guard.disarm();
@@ -217,17 +217,17 @@ async fn connect(
                 listen(&link.connection, &peer);
                 tracing::info!(server.name = %definition.name, protocol = %peer.protocol, "server is connected");
                 let connection = Arc::clone(&link.connection);
-                return Ok(Arc::new(Live {
+                return Ok(Arc::new(RunningServer {
                     connection,
                     peer,
                     since: Instant::now(),
                     link: Link::Http(link),
                 }));
             }
-            Ok(Err(Refusal::Failure(Failure::Unauthorized(reason)))) => {
+            Ok(Err(HandshakeError::Failure(Failure::Unauthorized(reason)))) => {
                 return Err(server.unauthorized(reason));
             }
-            Ok(Err(refusal @ Refusal::Failure(Failure::Transport { seen: false, .. }))) => {
+            Ok(Err(refusal @ HandshakeError::Failure(Failure::Transport { seen: false, .. }))) => {
                 return Err(failed(server, &handshake::describe(&refusal)));
             }
             Ok(Err(refusal)) => answers.push(handshake::describe(&refusal)),
@@ -257,13 +257,13 @@ async fn ended(process: &Process) -> String {
 
 fn with_words(what: &str, process: &Process) -> String {
     let words = process.last_words();
-    let junk = process.connection.junk.count();
+    let non_protocol = process.connection.non_protocol.count();
     let mut text = what.to_owned();
-    if junk > 0 {
-        let last = process.connection.junk.last();
+    if non_protocol > 0 {
+        let last = process.connection.non_protocol.last();
         let _ = write!(
             text,
-            "; it wrote {junk} lines that are no MCP messages, such as {last:?}"
+            "; it wrote {non_protocol} lines that are no MCP messages, such as {last:?}"
         );
     }
     if !words.is_empty() {

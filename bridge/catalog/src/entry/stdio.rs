@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use bridge_common::programs;
 use secrecy::SecretString;
 
 use super::super::definition::Transport;
@@ -105,7 +106,7 @@ fn program_of(
     )?;
     // Split as written, so that a variable whose value has a blank stays one word.
     if !text.contains(char::is_whitespace)
-        || command::find(&program, base, context.search_path).is_some()
+        || programs::find(&program, context.search_path.as_ref(), base).is_some()
     {
         return Some(program);
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use super::host;
 use bridge_broker::{Broker, Limits};
-use bridge_catalog::{ToolBook, Watcher};
+use bridge_catalog::Watcher;
 use bridge_sandbox::Launcher;
 use bridge_session::Sessions;
 use bridge_settings::Settings;
+use bridge_tools::ToolBook;
 use bridge_upstream::Upstreams;
 
 /// For an engine to remove what was started; it is told to at once, waiting only makes sure.
@@ -25,9 +26,9 @@ pub(super) struct Bridge {
 impl Bridge {
     /// Starts nothing: the engine is looked for when code is run, servers start when they are asked for.
     pub(super) fn new(settings: &Settings) -> Self {
-        let launcher = match std::env::current_exe() {
-            Ok(program) => Launcher::swept_by(settings, program),
-            Err(_) => Launcher::new(settings),
+        let launcher = match settings.host.executable() {
+            Some(program) => Launcher::swept_by(settings, program.to_owned()),
+            None => Launcher::new(settings),
         };
         let launcher = Arc::new(launcher);
         let places = host::places_or_none(settings);

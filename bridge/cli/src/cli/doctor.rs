@@ -10,6 +10,7 @@ use super::bridge::Bridge;
 use super::{block_on, exit, host, telemetry, terminal};
 use crate::doctor::{Check, Outcome, examine, of_settings_error};
 use bridge_catalog::Catalog;
+use bridge_common::host::HostEnv;
 use bridge_settings::{self as settings, Settings};
 
 /// Checks everything a sandbox needs, and says how to mend what is wrong.
@@ -24,10 +25,10 @@ pub(super) struct Doctor {
 
 impl Doctor {
     pub(super) fn run(&self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let checks = block_on(async {
             let bridge = Bridge::new(settings);
-            let catalog = host::places(settings).map(Catalog::load);
+            let catalog = host::search_paths(settings).map(Catalog::load);
             let checks = examine(
                 settings,
                 bridge.launcher.finder(),
@@ -39,18 +40,18 @@ impl Doctor {
             checks
         });
         match checks {
-            Ok(checks) => self.print(&checks),
+            Ok(checks) => self.print(&settings.host, &checks),
             Err(code) => code,
         }
     }
 
     /// Nothing else can be checked then.
-    pub(super) fn bad_settings(&self, error: &settings::Error) -> ExitCode {
-        self.print(&of_settings_error(error))
+    pub(super) fn bad_settings(&self, host: &HostEnv, error: &settings::Error) -> ExitCode {
+        self.print(host, &of_settings_error(error))
     }
 
-    fn print(&self, checks: &[Check]) -> ExitCode {
-        let coloured = terminal::coloured(std::io::stdout().is_terminal());
+    fn print(&self, host: &HostEnv, checks: &[Check]) -> ExitCode {
+        let coloured = terminal::coloured(host, std::io::stdout().is_terminal());
         let text = if self.json {
             json(checks)
         } else {

@@ -53,6 +53,7 @@ enum Act {
 impl Image {
     pub(super) fn run(&self, settings: &Settings) -> ExitCode {
         telemetry::start(
+            &settings.host,
             settings
                 .log_level
                 .min(tracing::level_filters::LevelFilter::WARN),

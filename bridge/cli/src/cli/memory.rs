@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::report::clean;
+use crate::report::clean;
 use bridge_settings::Settings;
-use bridge_store::{Error, Info, Listing, Loaded, Memory, Moment};
+use bridge_store::{Error, Info, Listing, Loaded, Memory, Timestamp};
 
 /// Shows and deletes memories: values that code has saved with `save_memory`.
 ///
@@ -59,7 +59,7 @@ struct Delete {
 
 impl Memories {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let store = host::store(settings);
         let memory = store.memory();
         let done = match self.command {
@@ -193,7 +193,7 @@ fn table(listing: &Listing) -> String {
 }
 
 fn row(info: &Info) -> [String; 4] {
-    let time = info.updated_at.as_f64().map(Moment::from_epoch);
+    let time = info.updated_at.as_f64().map(Timestamp::from_epoch);
     let session = info.provenance["session"].as_str().unwrap_or("");
     [
         clean(&info.key),

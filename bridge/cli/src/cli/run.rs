@@ -55,7 +55,7 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let code = match self.source() {
             Ok(code) => code,
             Err(problem) => return wrong(&problem),
@@ -274,7 +274,8 @@ fn print_outcome(outcome: RunOutcome) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bridge_settings::{Overrides, Variables};
+    use bridge_common::host::HostEnv;
+    use bridge_settings::Overrides;
 
     fn run(code: Option<&str>, file: Option<&Path>) -> Run {
         Run {
@@ -315,8 +316,8 @@ mod tests {
 
     #[test]
     fn one_run_makes_no_spare() {
-        let variables = Variables::given([("HOME", "/nonexistent")]);
-        let settings = Settings::load(&Overrides::default(), &variables).expect("accepted");
+        let host = HostEnv::fake([("HOME", "/nonexistent")]);
+        let settings = Settings::load(&Overrides::default(), &host).expect("accepted");
         assert!(settings.session.spare && !for_one_run(&settings).session.spare);
     }
 

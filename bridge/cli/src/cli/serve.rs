@@ -54,7 +54,7 @@ pub(super) fn serve(settings: Settings) -> ExitCode {
     reason = "lives as long as the program"
 )]
 pub(super) fn on_stdio(settings: Settings) -> ExitCode {
-    telemetry::start(settings.log_level);
+    telemetry::start(&settings.host, settings.log_level);
     if std::io::stdin().is_terminal() {
         terminal::say(
             "waiting for an MCP client on standard input; to run code, see: mcp-code-bridge run --help",
@@ -76,7 +76,7 @@ pub(super) fn on_stdio(settings: Settings) -> ExitCode {
 
 /// Serves until a signal comes (128 and its number).
 fn over_http(settings: &Settings, address: SocketAddr) -> ExitCode {
-    telemetry::start(settings.log_level);
+    telemetry::start(&settings.host, settings.log_level);
     let token = match token(settings) {
         Ok(token) => token,
         Err(error) => {

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::{Catalog, Detail, ToolBook, report};
+use crate::report;
+use bridge_catalog::Catalog;
 use bridge_settings::Settings;
+use bridge_tools::{Detail, ToolBook};
 
 /// Shows the MCP servers that Python can use: those of every client on this machine.
 #[derive(Debug, Args)]
@@ -64,8 +66,8 @@ struct Search {
 
 impl Servers {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
-        let catalog = match host::places(settings) {
+        telemetry::start_quietly(settings);
+        let catalog = match host::search_paths(settings) {
             Ok(places) => Catalog::load(places),
             Err(problem) => {
                 terminal::say(&problem);
@@ -96,9 +98,11 @@ impl Servers {
                 };
                 print(&text, !findings.hits.is_empty())
             }
-            Command::Check(check) => {
-                check.run(&catalog, &book, host::options(settings, catalog.places()))
-            }
+            Command::Check(check) => check.run(
+                &catalog,
+                &book,
+                host::options(settings, catalog.search_paths()),
+            ),
             Command::Login(login) => login.run(&catalog, host::tokens(settings)),
             Command::Logout(logout) => logout.run(&catalog, host::tokens(settings)),
         }

@@ -8,9 +8,11 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::terminal;
+use bridge_common::host::HostEnv;
+use bridge_settings::Settings;
 
 /// The crates of the bridge, as their events name them.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "bridge_broker",
     "bridge_catalog",
     "bridge_common",
@@ -21,12 +23,13 @@ const CRATES: [&str; 12] = [
     "bridge_session",
     "bridge_settings",
     "bridge_store",
+    "bridge_tools",
     "bridge_upstream",
     "bridge_wire",
 ];
 
 /// Starts logging. Libraries are heard at `warn`, as some write whole messages at `debug`; at `trace` they are heard too.
-pub(super) fn start(level: LevelFilter) {
+pub(super) fn start(host: &HostEnv, level: LevelFilter) {
     let libraries = match level {
         LevelFilter::TRACE => LevelFilter::DEBUG,
         level => level.min(LevelFilter::WARN),
@@ -49,7 +52,7 @@ pub(super) fn start(level: LevelFilter) {
         .with_target("guest_image", level);
     let format = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(terminal::coloured(io::stderr().is_terminal()));
+        .with_ansi(terminal::coloured(host, io::stderr().is_terminal()));
     // Fails only where logging was started before, as in tests.
     let _ = tracing_subscriber::registry()
         .with(format)
@@ -58,10 +61,12 @@ pub(super) fn start(level: LevelFilter) {
 }
 
 /// For commands whose stderr is the code's own: errors only, unless more was asked for.
-pub(super) fn start_quietly(level: LevelFilter) {
-    start(if level > LevelFilter::INFO {
+pub(super) fn start_quietly(settings: &Settings) {
+    let level = settings.log_level;
+    let level = if level > LevelFilter::INFO {
         level
     } else {
         level.min(LevelFilter::ERROR)
-    });
+    };
+    start(&settings.host, level);
 }

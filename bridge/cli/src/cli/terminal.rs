@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use bridge_common::host::HostEnv;
 use bridge_render::visible;
-use bridge_settings::no_colour;
 
 /// Bytes to stdout, exactly.
 pub(super) fn out(bytes: &[u8]) -> io::Result<()> {
@@ -33,7 +33,7 @@ fn forgive(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Colours are wanted: a terminal, and nobody said no.
-pub(super) fn coloured(is_terminal: bool) -> bool {
-    is_terminal && !no_colour()
+/// Whether to colour what is written to a stream: only on a terminal, and unless `NO_COLOR` is set.
+pub(super) fn coloured(host: &HostEnv, is_terminal: bool) -> bool {
+    is_terminal && !host.no_colour()
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{exit, host, telemetry, terminal};
-use bridge_catalog::report::clean;
+use crate::report::clean;
 use bridge_settings::Settings;
 use bridge_store::SavedTool;
 
@@ -47,7 +47,7 @@ struct List {
 
 impl SavedTools {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
-        telemetry::start_quietly(settings.log_level);
+        telemetry::start_quietly(settings);
         let store = host::store(settings);
         let tools = store.tools();
         let mut missing = Vec::new();

@@ -129,14 +129,15 @@ fn limits(unenforced: &[Limit], cgroup_version: Option<u8>, settings: &Settings)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bridge_common::host::HostEnv;
     use bridge_engine::{Attempt, Attempts};
-    use bridge_settings::{Overrides, Variables};
+    use bridge_settings::Overrides;
 
     fn settings(variables: &[(&str, &str)]) -> Settings {
         let all = [("HOME", "/nonexistent")]
             .into_iter()
             .chain(variables.iter().copied());
-        Settings::load(&Overrides::default(), &Variables::given(all)).expect("accepted")
+        Settings::load(&Overrides::default(), &HostEnv::fake(all)).expect("accepted")
     }
 
     #[test]

@@ -1,31 +1,25 @@
 //! What rootless podman needs of the host: E1 runtime folder, E2 user ranges, E3 newuidmap, E4 user namespaces. Only what
 //! is wrong is shown.
 
-use std::ffi::OsString;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use super::{Check, Outcome};
+use bridge_common::host::HostEnv;
 use bridge_engine::Identity;
 use bridge_settings::{EngineKind, Settings};
 
-/// The host as this user sees it.
-pub(super) struct Host {
-    uid: u32,
-    root: PathBuf,
-    path: OsString,
-    runtime_dir: Option<PathBuf>,
-    /// Podman is what the settings ask for, or may be.
+/// The host as podman without root needs it.
+pub(super) struct Host<'a> {
+    env: &'a HostEnv,
+    /// The settings ask for podman, or leave the choice open.
     podman: bool,
 }
 
-impl Host {
-    pub(super) fn of_process(settings: &Settings) -> Self {
+impl<'a> Host<'a> {
+    pub(super) fn new(settings: &'a Settings) -> Self {
         Self {
-            uid: rustix::process::getuid().as_raw(),
-            root: PathBuf::from("/"),
-            path: settings.surroundings.path.clone().unwrap_or_default(),
-            runtime_dir: settings.surroundings.runtime_dir.clone(),
+            env: &settings.host,
             podman: settings.engine.kind != Some(EngineKind::Docker),
         }
     }
@@ -35,8 +29,8 @@ impl Host {
         let local_podman = engine.is_none_or(|identity| {
             identity.kind == EngineKind::Podman && identity.endpoint.starts_with("unix://")
         });
-        let installed = engine.is_some() || self.program("podman").is_some();
-        if self.uid == 0 || !self.podman || !local_podman || !installed {
+        let installed = engine.is_some() || self.env.find_program("podman").is_some();
+        if self.env.uid() == 0 || !self.podman || !local_podman || !installed {
             return Vec::new();
         }
         let outcome = if engine.is_some() {
@@ -56,16 +50,12 @@ impl Host {
         .collect()
     }
 
-    fn at(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
-    }
-
     fn runtime_dir(&self) -> Option<Check> {
-        let problem = match &self.runtime_dir {
+        let problem = match self.env.raw("XDG_RUNTIME_DIR").map(Path::new) {
             None => "XDG_RUNTIME_DIR is not set".to_owned(),
             Some(folder) => match std::fs::metadata(folder) {
                 Err(error) => format!("XDG_RUNTIME_DIR is {}: {error}", folder.display()),
-                Ok(facts) if facts.uid() != self.uid => {
+                Ok(facts) if facts.uid() != self.env.uid() => {
                     format!(
                         "XDG_RUNTIME_DIR is {}, which belongs to uid {}",
                         folder.display(),
@@ -75,21 +65,24 @@ impl Host {
                 Ok(_) => return None,
             },
         };
-        let usual = self.at(&format!("/run/user/{}", self.uid));
+        let usual = self.env.at(&format!("/run/user/{}", self.env.uid()));
         let fix = if usual.is_dir() {
             format!("export XDG_RUNTIME_DIR={}", usual.display())
         } else {
-            format!("sudo loginctl enable-linger {}, then log in anew", self.uid)
+            format!(
+                "sudo loginctl enable-linger {}, then log in anew",
+                self.env.uid()
+            )
         };
-        let expected = format!("XDG_RUNTIME_DIR naming a folder of uid {}", self.uid);
+        let expected = format!("XDG_RUNTIME_DIR naming a folder of uid {}", self.env.uid());
         Some(Check::ok("runtimedir", "E1", problem, &expected).but(Outcome::Fail, fix))
     }
 
     fn ranges(&self) -> Option<Check> {
         let user = self.user_name()?;
-        let id = self.uid.to_string();
+        let id = self.env.uid().to_string();
         let lacks = |file: &str| {
-            let text = std::fs::read_to_string(self.at(file)).unwrap_or_default();
+            let text = std::fs::read_to_string(self.env.at(file)).unwrap_or_default();
             let owners = text.lines().filter_map(|line| line.split(':').next());
             !owners.into_iter().any(|owner| owner == user || owner == id)
         };
@@ -117,18 +110,18 @@ impl Host {
 
     /// From the user database's file. Where users come from elsewhere, their ranges may too: nothing is said then.
     fn user_name(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.at("/etc/passwd")).ok()?;
+        let text = std::fs::read_to_string(self.env.at("/etc/passwd")).ok()?;
         text.lines().find_map(|line| {
             let mut fields = line.split(':');
             let name = fields.next()?;
-            (fields.nth(1)?.parse() == Ok(self.uid)).then(|| name.to_owned())
+            (fields.nth(1)?.parse() == Ok(self.env.uid())).then(|| name.to_owned())
         })
     }
 
     fn newuidmap(&self) -> Option<Check> {
         let expected = "newuidmap and newgidmap, setuid root or with file capabilities";
         for name in ["newuidmap", "newgidmap"] {
-            let Some(program) = self.program(name) else {
+            let Some(program) = self.env.find_program(name) else {
                 let fix = "install it (Debian: apt install uidmap; NixOS: security.wrappers, found in /run/wrappers/bin)";
                 let found = format!("{name} is not on the search path");
                 return Some(Check::ok("idmap", "E3", found, expected).but(Outcome::Fail, fix));
@@ -150,7 +143,7 @@ impl Host {
 
     fn namespaces(&self) -> Option<Check> {
         let value = |file: &str| {
-            let text = std::fs::read_to_string(self.at(file)).ok()?;
+            let text = std::fs::read_to_string(self.env.at(file)).ok()?;
             text.trim().parse::<u64>().ok()
         };
         let expected = "user namespaces for everyone";
@@ -170,7 +163,7 @@ impl Host {
             );
         }
         if value("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1)
-            && !self.at("/etc/apparmor.d/podman").exists()
+            && !self.env.at("/etc/apparmor.d/podman").exists()
         {
             return check(
                 "AppArmor lets only programs with a profile make user namespaces, and podman has none",
@@ -180,23 +173,12 @@ impl Host {
         }
         None
     }
-
-    fn program(&self, name: &str) -> Option<PathBuf> {
-        let wrappers = self.at("/run/wrappers/bin");
-        let folders = std::iter::once(wrappers).chain(std::env::split_paths(&self.path));
-        folders
-            .map(|folder| folder.join(name))
-            .find(|program| is_program(program))
-    }
-}
-
-fn is_program(path: &Path) -> bool {
-    std::fs::metadata(path)
-        .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     /// A host in a folder, with podman installed and nothing else right.
@@ -230,12 +212,23 @@ mod tests {
             std::fs::set_permissions(self.root.path().join(path), mode).expect("set");
         }
 
+        fn env(&self, uid: u32, path: &str, runtime_dir: Option<&Path>) -> HostEnv {
+            let path = self.root.path().join(path).display().to_string();
+            let runtime_dir = runtime_dir.map(|folder| folder.display().to_string());
+            let variables = [
+                ("PATH", path.as_str()),
+                (
+                    "XDG_RUNTIME_DIR",
+                    runtime_dir.as_deref().unwrap_or_default(),
+                ),
+            ];
+            HostEnv::fake_below(self.root.path(), variables).as_user(uid)
+        }
+
         fn codes(&self, runtime_dir: Option<&Path>) -> Vec<&'static str> {
+            let env = self.env(4242, "usr/bin", runtime_dir);
             let host = Host {
-                uid: 4242,
-                root: self.root.path().to_owned(),
-                path: self.root.path().join("usr/bin").into(),
-                runtime_dir: runtime_dir.map(Path::to_owned),
+                env: &env,
                 podman: true,
             };
             host.examine(None)
@@ -273,16 +266,13 @@ mod tests {
     #[test]
     fn without_podman_or_as_root_nothing_of_it_matters() {
         let fake = Fake::new();
-        let host = |uid: u32, podman: bool, path: &str| Host {
-            uid,
-            root: fake.root.path().to_owned(),
-            path: fake.root.path().join(path).into(),
-            runtime_dir: None,
-            podman,
+        let checks = |uid: u32, podman: bool, path: &str| {
+            let env = fake.env(uid, path, None);
+            Host { env: &env, podman }.examine(None)
         };
-        assert_eq!(host(0, true, "usr/bin").examine(None), []);
-        assert_eq!(host(4242, false, "usr/bin").examine(None), []);
-        assert_eq!(host(4242, true, "elsewhere").examine(None), []);
-        assert_eq!(host(4242, true, "usr/bin").examine(None).len(), 3);
+        assert_eq!(checks(0, true, "usr/bin"), []);
+        assert_eq!(checks(4242, false, "usr/bin"), []);
+        assert_eq!(checks(4242, true, "elsewhere"), []);
+        assert_eq!(checks(4242, true, "usr/bin").len(), 3);
     }
 }

@@ -9,12 +9,12 @@ use bridge_store::Store;
 const WRITABLE: &str = "a folder that can be written";
 
 pub(super) fn examine(settings: &Settings) -> Check {
-    let cwd = std::env::current_dir().unwrap_or_default();
+    let cwd = settings.host.cwd().unwrap_or(Path::new(""));
     let check = of_folder(&settings.state_dir);
     if check.outcome != Outcome::Ok {
         return check;
     }
-    let store = Store::of(settings, &cwd);
+    let store = Store::of(settings, cwd);
     match (store.memory().peek(), store.tools().list()) {
         (Ok((memory, unread)), Ok((tools, problems))) => {
             let found = format!(

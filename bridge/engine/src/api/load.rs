@@ -10,8 +10,8 @@ use futures_util::{StreamExt, TryStreamExt};
 use tokio_util::io::ReaderStream;
 
 use super::super::Error;
-use super::super::surroundings::reason;
 use super::ApiEngine;
+use bridge_common::error::io_reason as reason;
 
 /// For a load: unpacking goes on after the last byte was sent.
 const LOAD: Duration = Duration::from_secs(600);

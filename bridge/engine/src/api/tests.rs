@@ -12,8 +12,8 @@ use tokio::net::{UnixListener, UnixStream};
 use super::super::candidates::Address;
 use super::super::connect::connect;
 use super::super::hardening::tests::spec;
-use super::super::surroundings::tests::in_folder;
 use super::*;
+use bridge_common::host::HostEnv;
 
 /// What is answered to a request: a status and a body.
 type Answer = (u16, Value);
@@ -40,8 +40,8 @@ impl Scripted {
             }
         });
         let connection = connect(&Address::Unix(PathBuf::from(&socket)), "test").await;
-        let surroundings = in_folder(folder.path(), &[]);
-        let engine = ApiEngine::new(connection.expect("it answers"), &surroundings);
+        let host = HostEnv::fake_below(folder.path(), []);
+        let engine = ApiEngine::new(connection.expect("it answers"), &host);
         Self {
             engine: engine.expect("of this machine's architecture"),
             asked,

@@ -1,26 +1,26 @@
 //! What to do so that an engine is found: the end of an error that says that none was.
 
 use super::super::Attempt;
-use super::super::surroundings::Surroundings;
+use bridge_common::host::HostEnv;
 use bridge_settings::EngineKind;
 
 /// Adds what is known to be missing when rootless podman does not start.
-pub(super) fn diagnosed(problem: String, surroundings: &Surroundings) -> String {
-    if surroundings.uid == 0 {
+pub(super) fn diagnosed(problem: String, host: &HostEnv) -> String {
+    if host.uid() == 0 {
         return problem;
     }
-    if surroundings.program("newuidmap").is_none() {
+    if host.find_program("newuidmap").is_none() {
         return format!(
             "{problem}; newuidmap is not on the search path (Debian: install uidmap; NixOS: /run/wrappers/bin)"
         );
     }
-    let ranges = std::fs::read_to_string(surroundings.at("/etc/subuid")).unwrap_or_default();
+    let ranges = std::fs::read_to_string(host.at("/etc/subuid")).unwrap_or_default();
     if ranges.trim().is_empty() {
         return format!(
             "{problem}; /etc/subuid has no range for this user (sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER)"
         );
     }
-    let apparmor = surroundings.at("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+    let apparmor = host.at("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
     if std::fs::read_to_string(apparmor).is_ok_and(|value| value.trim() == "1") {
         return format!(
             "{problem}; AppArmor restricts user namespaces here (sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile for podman)"
@@ -31,19 +31,19 @@ pub(super) fn diagnosed(problem: String, surroundings: &Surroundings) -> String 
 
 /// What to do to have an engine.
 pub(super) fn way_to_start(
-    surroundings: &Surroundings,
+    host: &HostEnv,
     kind: Option<EngineKind>,
     attempts: &[Attempt],
 ) -> String {
     let denied = attempts.iter().any(|attempt| {
         attempt.kind == Some(EngineKind::Docker) && attempt.reason == "permission denied"
     });
-    let podman = kind != Some(EngineKind::Docker) && surroundings.program("podman").is_some();
-    let docker = kind != Some(EngineKind::Podman) && surroundings.program("dockerd").is_some();
-    let systemd = surroundings.at("/run/systemd/system").is_dir();
+    let podman = kind != Some(EngineKind::Docker) && host.find_program("podman").is_some();
+    let docker = kind != Some(EngineKind::Podman) && host.find_program("dockerd").is_some();
+    let systemd = host.at("/run/systemd/system").is_dir();
     if cfg!(target_os = "macos") && podman {
         "Start one: podman machine init, podman machine start".to_owned()
-    } else if podman && systemd && surroundings.uid != 0 {
+    } else if podman && systemd && host.uid() != 0 {
         "Start one: systemctl --user start podman.socket".to_owned()
     } else if podman && systemd {
         "Start one: systemctl start podman.socket".to_owned()

@@ -76,7 +76,7 @@ impl<'a> Search<'a> {
             engine.endpoint = %identity.endpoint,
             "container engine found"
         );
-        match ApiEngine::new(connection, &self.finder.surroundings) {
+        match ApiEngine::new(connection, &self.finder.host) {
             Ok(engine) => Ok(Arc::new(engine)),
             Err(error) => {
                 let reason = error.to_string();
@@ -92,12 +92,12 @@ impl<'a> Search<'a> {
         found: &mut Found,
         tell: Tell<'_>,
     ) -> Option<Arc<dyn Engine>> {
-        let surroundings = &self.finder.surroundings;
-        let program = surroundings.program("podman");
+        let host = &self.finder.host;
+        let program = host.find_program("podman");
         if program.is_none() && self.finder.settings.kind.is_none() {
             return None;
         }
-        if let Some(problem) = surroundings.runtime_dir().problem {
+        if let Some(problem) = host.runtime_dir().problem {
             self.attempt("the user's runtime folder", problem);
         }
         let Some(program) = program else {
@@ -108,10 +108,10 @@ impl<'a> Search<'a> {
             return None;
         }
         tell("starting podman");
-        let service = match Service::start(&program, surroundings).await {
+        let service = match Service::start(&program, host).await {
             Ok(service) => service,
             Err(problem) => {
-                let problem = hints::diagnosed(problem, surroundings);
+                let problem = hints::diagnosed(problem, host);
                 self.attempt("podman system service", problem);
                 return None;
             }
@@ -140,9 +140,9 @@ impl<'a> Search<'a> {
         found: &mut Found,
         tell: Tell<'_>,
     ) -> Option<Arc<dyn Engine>> {
-        let surroundings = &self.finder.surroundings;
-        let program = surroundings.program("podman")?;
-        let machine = match Machine::find(&program, surroundings).await {
+        let host = &self.finder.host;
+        let program = host.find_program("podman")?;
+        let machine = match Machine::find(&program, host).await {
             Ok(machine) => machine?,
             Err(problem) => {
                 self.attempt("podman machine", problem);
@@ -206,11 +206,9 @@ impl<'a> Search<'a> {
         }
         let start = match explicit {
             Some(origin) => format!("Start it, or correct {origin}"),
-            None => hints::way_to_start(
-                &self.finder.surroundings,
-                self.finder.settings.kind,
-                &self.attempts,
-            ),
+            None => {
+                hints::way_to_start(&self.finder.host, self.finder.settings.kind, &self.attempts)
+            }
         };
         Error::NotFound(Attempts {
             tried: self.attempts,

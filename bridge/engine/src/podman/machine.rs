@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::super::surroundings::{Surroundings, reason};
+use bridge_common::error::io_reason as reason;
+use bridge_common::host::HostEnv;
 
 /// For questions.
 const QUESTION: Duration = Duration::from_secs(20);
@@ -63,13 +64,13 @@ impl Machine {
     /// The machine that is meant, if there is one: the one that `CONTAINER_CONNECTION` names, else the default one.
     pub(in super::super) async fn find(
         program: &Path,
-        surroundings: &Surroundings,
+        host: &HostEnv,
     ) -> Result<Option<Self>, String> {
-        let named = surroundings.variable("CONTAINER_CONNECTION");
-        if !worth_asking(surroundings, named.is_some()) {
+        let named = host.variable("CONTAINER_CONNECTION");
+        if !worth_asking(host, named.is_some()) {
             return Ok(None);
         }
-        let search_path = surroundings.search_path();
+        let search_path = host.search_path();
         let run = |arguments: Vec<String>| run(program, &search_path, arguments, QUESTION);
         let answer = run(words(&["machine", "list", "--format", "json"])).await?;
         let listed: Vec<Listed> = read(&answer)?;
@@ -125,10 +126,9 @@ impl Machine {
 }
 
 /// Whether this machine may have a podman machine at all: asking podman takes a while.
-fn worth_asking(surroundings: &Surroundings, named: bool) -> bool {
-    let made = surroundings
-        .home
-        .as_ref()
+fn worth_asking(host: &HostEnv, named: bool) -> bool {
+    let made = host
+        .home()
         .is_some_and(|home| home.join(".config/containers/podman/machine").is_dir());
     !cfg!(target_os = "linux") || named || made
 }
@@ -175,8 +175,8 @@ async fn run(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::surroundings::tests::in_folder;
     use super::*;
+    use bridge_common::host::HostEnv;
 
     /// A podman with one stopped machine, which notes what it is told.
     const SCRIPT: &str = r#"#!/bin/sh
@@ -203,8 +203,8 @@ esac
         let program = fake(root.path());
         let made = root.path().join("home/.config/containers/podman/machine");
         std::fs::create_dir_all(made).expect("a folder");
-        let surroundings = in_folder(root.path(), &[("PATH", "/usr/bin:/bin")]);
-        let machine = Machine::find(&program, &surroundings)
+        let host = HostEnv::fake_below(root.path(), [("PATH", "/usr/bin:/bin")]);
+        let machine = Machine::find(&program, &host)
             .await
             .expect("asked")
             .expect("one");
@@ -236,8 +236,8 @@ esac
     async fn on_linux_podman_is_not_asked_for_machines_nobody_made() {
         let root = tempfile::tempdir().expect("a folder");
         let program = fake(root.path());
-        let surroundings = in_folder(root.path(), &[]);
-        assert_eq!(Machine::find(&program, &surroundings).await, Ok(None));
+        let host = HostEnv::fake_below(root.path(), []);
+        assert_eq!(Machine::find(&program, &host).await, Ok(None));
         assert!(!root.path().join("told").exists());
     }
 }

@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 
-use super::super::surroundings::{Surroundings, reason};
+use bridge_common::error::io_reason as reason;
+use bridge_common::host::HostEnv;
 
 /// Seconds without a connection after which podman ends its service: an attached guest counts as one.
 const IDLE_SECONDS: &str = "60";
@@ -38,22 +39,19 @@ pub(in super::super) struct Service {
 
 impl Service {
     /// Starts it and waits until it listens; the error is a reason in few words.
-    pub(in super::super) async fn start(
-        program: &Path,
-        surroundings: &Surroundings,
-    ) -> Result<Self, String> {
-        let runtime = surroundings.runtime_dir();
+    pub(in super::super) async fn start(program: &Path, host: &HostEnv) -> Result<Self, String> {
+        let runtime = host.runtime_dir();
         let base = runtime
             .folder
             .clone()
-            .unwrap_or_else(|| surroundings.temporary.clone());
+            .unwrap_or_else(|| host.temporary().to_owned());
         sweep(&base).await;
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir_in(&base)
             .map_err(|error| format!("{}: {}", base.display(), reason(&error)))?;
         let socket = folder.path().join("podman.sock");
-        let mut command = command(program, surroundings, &socket);
+        let mut command = command(program, host, &socket);
         match &runtime.folder {
             Some(folder) => command.env("XDG_RUNTIME_DIR", folder),
             // Another user's folder is worse than none: podman would fail on it.
@@ -155,9 +153,9 @@ async fn ended(receiver: &mut watch::Receiver<Option<String>>) -> String {
     }
 }
 
-fn command(program: &Path, surroundings: &Surroundings, socket: &Path) -> Command {
-    let setpriv = surroundings
-        .program("setpriv")
+fn command(program: &Path, host: &HostEnv, socket: &Path) -> Command {
+    let setpriv = host
+        .find_program("setpriv")
         .filter(|_| cfg!(target_os = "linux"));
     // The search path may have folders that are relative to where the bridge is.
     let program = std::path::absolute(program).unwrap_or_else(|_| program.to_owned());
@@ -176,7 +174,7 @@ fn command(program: &Path, surroundings: &Surroundings, socket: &Path) -> Comman
     command
         .args(["system", "service", "--time", IDLE_SECONDS])
         .arg(format!("unix://{}", socket.display()))
-        .env("PATH", surroundings.search_path())
+        .env("PATH", host.search_path())
         // Its own group: a terminal's interrupt is for the bridge, which ends it in good order.
         .process_group(0)
         .stdin(Stdio::null())
@@ -243,8 +241,8 @@ async fn sweep(base: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::surroundings::tests::in_folder;
     use super::*;
+    use bridge_common::host::HostEnv;
 
     /// A podman that does as `script` says.
     fn fake(root: &Path, script: &str) -> PathBuf {
@@ -260,13 +258,12 @@ mod tests {
     async fn a_service_that_fails_says_why() {
         let root = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(root.path().join("tmp")).expect("a folder");
-        let mut surroundings = in_folder(root.path(), &[("PATH", "/usr/bin:/bin")]);
-        surroundings.uid = 0;
+        let host = HostEnv::fake_below(root.path(), [("PATH", "/usr/bin:/bin")]).as_user(0);
         let program = fake(
             root.path(),
             "echo 'Error: cannot find newuidmap' >&2; exit 125",
         );
-        let problem = Service::start(&program, &surroundings).await.err();
+        let problem = Service::start(&program, &host).await.err();
         let problem = problem.expect("a problem");
         assert_eq!(problem, "ended at once: Error: cannot find newuidmap");
         let left = std::fs::read_dir(root.path().join("tmp"))
@@ -280,10 +277,9 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let temporary = root.path().join("tmp");
         std::fs::create_dir_all(&temporary).expect("a folder");
-        let mut surroundings = in_folder(root.path(), &[("PATH", "/usr/bin:/bin")]);
-        surroundings.uid = 0;
+        let host = HostEnv::fake_below(root.path(), [("PATH", "/usr/bin:/bin")]).as_user(0);
         let program = fake(root.path(), "touch oom; pwd -P >&2; exit 1");
-        let problem = Service::start(&program, &surroundings).await.err();
+        let problem = Service::start(&program, &host).await.err();
         let problem = problem.expect("a problem");
         let within = temporary.canonicalize().expect("there").join(PREFIX);
         let expected = format!("ended at once: {}", within.display());

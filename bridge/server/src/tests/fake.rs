@@ -53,7 +53,7 @@ async fn act(
         "deaf" => std::future::pending().await,
         "report" => {
             for done in [1, 2, 2, 3] {
-                request.client.0.tell(asking::report(done));
+                request.client.0.notify(asking::report(done));
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
         }
@@ -67,7 +67,7 @@ async fn act(
             for _ in 0..times {
                 let question = asking::question(request.cancel.child_token());
                 tokio::select! {
-                    answer = request.client.0.ask(question) => reply = answer,
+                    answer = request.client.0.request(question) => reply = answer,
                     () = request.cancel.cancelled() => return done(request, Status::Cancelled),
                 }
             }
@@ -76,9 +76,9 @@ async fn act(
         "page" => {
             let mut question = asking::question(request.cancel.child_token());
             question.params = json!({"mode": "url", "message": "Log in", "url": "https://example.com/x", "elicitationId": "e1"});
-            request.client.0.ask(question).await;
+            request.client.0.request(question).await;
             for id in ["of another", "e1", "e1"] {
-                request.client.0.tell(Event::ElicitationDone {
+                request.client.0.notify(Event::ElicitationDone {
                     server: "github".into(),
                     id: id.to_owned(),
                 });

@@ -8,7 +8,7 @@ use crate::{EngineKind, KEYS, Limit};
 fn load(variables: &[(&str, &str)]) -> Result<Settings, Error> {
     let home = [("HOME", "/nonexistent")];
     let all = home.iter().chain(variables).copied();
-    Settings::load(&Overrides::default(), &Variables::given(all))
+    Settings::load(&Overrides::default(), &HostEnv::fake(all))
 }
 
 fn message(variables: &[(&str, &str)]) -> String {
@@ -55,7 +55,7 @@ fn the_defaults_are_those_documented() {
         tracing::level_filters::LevelFilter::INFO
     );
     assert_eq!(
-        settings.surroundings.config_home.as_deref(),
+        settings.host.config_home().as_deref(),
         Some(Path::new("/nonexistent/.config"))
     );
 }
@@ -153,12 +153,12 @@ fn every_variable_is_read() {
         http: Some("[::1]:8722".parse().expect("an address")),
         http_token_file: Some("/nonexistent/token".into()),
         file: None,
-        surroundings: settings.surroundings.clone(),
+        host: settings.host.clone(),
     };
     assert_eq!(settings, expected);
     assert_eq!(
-        settings.surroundings.runtime_dir.as_deref(),
-        Some(Path::new("/run/user/1000"))
+        settings.host.raw("XDG_RUNTIME_DIR"),
+        Some("/run/user/1000".as_ref())
     );
 }
 
@@ -232,7 +232,7 @@ fn an_empty_variable_counts_as_unset() {
 fn a_flag_wins_over_a_variable_and_that_over_the_file() {
     let (folder, _) = yaml("memory: 64m\npids: 10\ntimeout: 5\n");
     let state = folder.path().to_str().expect("UTF-8");
-    let variables = Variables::given([
+    let host = HostEnv::fake([
         ("MCP_BRIDGE_STATE_DIR", state),
         ("MCP_BRIDGE_PIDS", "20"),
         ("MCP_BRIDGE_TIMEOUT", "6"),
@@ -241,7 +241,7 @@ fn a_flag_wins_over_a_variable_and_that_over_the_file() {
         ("--set timeout=7", "timeout", "7"),
         ("--set timeout=8", "timeout", "8"),
     ]);
-    let settings = Settings::load(&overrides, &variables).expect("accepted");
+    let settings = Settings::load(&overrides, &host).expect("accepted");
     assert_eq!(settings.limits.memory_bytes, 64 << 20);
     assert_eq!(settings.limits.pids, 20);
     assert_eq!(settings.session.timeout.as_secs(), 8);
@@ -337,8 +337,7 @@ fn a_project_is_a_switch_or_a_folder() {
 #[test]
 fn an_unknown_flag_key_is_named() {
     let overrides = flags(&[("--set memry=1g", "memry", "1g")]);
-    let error =
-        Settings::load(&overrides, &Variables::given([("HOME", "/h")])).expect_err("accepted");
+    let error = Settings::load(&overrides, &HostEnv::fake([("HOME", "/h")])).expect_err("accepted");
     assert_eq!(
         error.to_string(),
         "bad setting: --set memry=1g: no such setting (did you mean memory?)"
@@ -348,10 +347,7 @@ fn an_unknown_flag_key_is_named() {
 #[test]
 fn without_a_home_the_state_folder_must_be_given() {
     let load = |pairs: &[(&str, &str)]| {
-        Settings::load(
-            &Overrides::default(),
-            &Variables::given(pairs.iter().copied()),
-        )
+        Settings::load(&Overrides::default(), &HostEnv::fake(pairs.iter().copied()))
     };
     assert!(
         load(&[])

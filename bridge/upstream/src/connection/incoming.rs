@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Company, Connection, Failure, SignOfLife};
+use super::{Caller, Connection, Failure, SignOfLife};
 use crate::interact::{Event, Question, QuestionKind, Reply};
 use crate::message::{Answer, Incoming, Outgoing, RpcError, code, start_of};
 
@@ -21,19 +21,19 @@ impl Connection {
     /// Takes in one message of the server.
     pub(crate) fn receive(self: &Arc<Self>, message: Incoming) {
         match message {
-            Incoming::Answer { id, answer } => self.answered(id, answer),
+            Incoming::Answer { id, answer } => self.answer(id, answer),
             Incoming::Request {
                 id,
                 method,
                 params,
                 origin,
-            } => self.asked(id, &method, params, origin),
-            Incoming::Notification { method, params } => self.told(&method, params),
-            Incoming::Junk(what) => self.junk.add(&self.server, &what),
+            } => self.server_request(id, &method, params, origin),
+            Incoming::Notification { method, params } => self.notification(&method, params),
+            Incoming::NonProtocol(what) => self.non_protocol.add(&self.server, &what),
         }
     }
 
-    fn answered(&self, id: Option<u64>, answer: Answer) {
+    fn answer(&self, id: Option<u64>, answer: Answer) {
         let call = {
             let mut waiting = self.waiting();
             // An error without an id is the only thing a server can say to a request that it could not read; with one
@@ -53,7 +53,7 @@ impl Connection {
             tracing::debug!(server.name = %self.server, id, "answer to nothing that waits");
             if id.is_none_or(|id| id >= self.next.load(Ordering::Relaxed)) {
                 let id = id.map_or_else(|| "none of ours".to_owned(), |id| id.to_string());
-                self.junk
+                self.non_protocol
                     .add(&self.server, &format!("an answer to request {id}"));
             }
             return;
@@ -67,7 +67,7 @@ impl Connection {
         });
     }
 
-    fn told(&self, method: &str, mut params: Value) {
+    fn notification(&self, method: &str, mut params: Value) {
         match method {
             "notifications/progress" => {
                 let token = params
@@ -76,16 +76,16 @@ impl Connection {
                 let Some(id) = token.as_ref().and_then(token_id) else {
                     return;
                 };
-                let company = {
+                let caller = {
                     let waiting = self.waiting();
                     let Some(call) = waiting.calls.get(&id) else {
                         return;
                     };
                     call.sign_of_life.changed.notify_one();
-                    call.company.clone()
+                    call.caller.clone()
                 };
-                if let Some(Company { interact, tool }) = company {
-                    interact.tell(Event::Progress {
+                if let Some(Caller { interact, tool }) = caller {
+                    interact.notify(Event::Progress {
                         server: self.server.clone(),
                         tool,
                         params,
@@ -94,8 +94,8 @@ impl Connection {
             }
             "notifications/elicitation/complete" => {
                 let id = params.get("elicitationId").and_then(Value::as_str);
-                if let (Some(id), Some((_, company, ..))) = (id, self.company(None)) {
-                    company.interact.tell(Event::ElicitationDone {
+                if let (Some(id), Some((_, caller, ..))) = (id, self.caller(None)) {
+                    caller.interact.notify(Event::ElicitationDone {
                         server: self.server.clone(),
                         id: id.to_owned(),
                     });
@@ -105,8 +105,8 @@ impl Connection {
                 if let Some(line) = log_line(&params) {
                     self.tail.note(&line);
                 }
-                if let Some((_, company, ..)) = self.company(None) {
-                    company.interact.tell(Event::Log {
+                if let Some((_, caller, ..)) = self.caller(None) {
+                    caller.interact.notify(Event::Log {
                         server: self.server.clone(),
                         params,
                     });
@@ -116,7 +116,13 @@ impl Connection {
         }
     }
 
-    fn asked(self: &Arc<Self>, id: Value, method: &str, params: Value, origin: Option<u64>) {
+    fn server_request(
+        self: &Arc<Self>,
+        id: Value,
+        method: &str,
+        params: Value,
+        origin: Option<u64>,
+    ) {
         if method == "ping" {
             return self.reply(id, Ok(json!({})));
         }
@@ -127,7 +133,7 @@ impl Connection {
             );
             return self.reply(id, Err(error));
         };
-        let Some((_, company, sign_of_life, over)) = self.company(origin) else {
+        let Some((_, caller, sign_of_life, over)) = self.caller(origin) else {
             let reply =
                 Reply::Unsupported("no call is in progress that this could belong to".to_owned());
             return self.reply(id, answer_to(kind, reply));
@@ -138,7 +144,7 @@ impl Connection {
         }
         let connection = Arc::clone(self);
         self.questions.spawn(async move {
-            let reply = connection.ask(kind, params, company, &sign_of_life, over).await;
+            let reply = connection.ask_client(kind, params, caller, &sign_of_life, over).await;
             let answer = Outgoing::Answer { id, answer: answer_to(kind, reply) };
             if tokio::time::timeout(Duration::from_secs(5), connection.outbox.send(answer)).await.is_err() {
                 tracing::warn!(server.name = %connection.server, "server does not read the answer to its question");
@@ -147,11 +153,11 @@ impl Connection {
     }
 
     /// Asks the client behind `company`; the clock of its call stands still meanwhile.
-    async fn ask(
+    async fn ask_client(
         &self,
         kind: QuestionKind,
         params: Value,
-        company: Company,
+        caller: Caller,
         sign_of_life: &SignOfLife,
         over: CancellationToken,
     ) -> Reply {
@@ -159,13 +165,13 @@ impl Connection {
         sign_of_life.changed.notify_one();
         let question = Question {
             server: self.server.clone(),
-            tool: Some(company.tool),
+            tool: Some(caller.tool),
             kind,
             params,
             cancel: over.child_token(),
         };
         let reply = tokio::select! {
-            reply = company.interact.ask(question) => reply,
+            reply = caller.interact.request(question) => reply,
             () = over.cancelled() => Reply::Cancel,
             () = self.closed.cancelled() => Reply::Cancel,
         };
@@ -175,20 +181,20 @@ impl Connection {
     }
 
     /// The client behind the request `origin`, or, where the transport cannot tell, behind the newest call.
-    fn company(
+    fn caller(
         &self,
         origin: Option<u64>,
-    ) -> Option<(u64, Company, Arc<SignOfLife>, CancellationToken)> {
+    ) -> Option<(u64, Caller, Arc<SignOfLife>, CancellationToken)> {
         let waiting = self.waiting();
         let calls = waiting
             .calls
             .iter()
             .filter(|(id, _)| origin.is_none_or(|origin| origin == **id));
         let calls = calls.filter_map(|(id, call)| {
-            let company = call.company.clone()?;
+            let caller = call.caller.clone()?;
             Some((
                 *id,
-                company,
+                caller,
                 Arc::clone(&call.sign_of_life),
                 call.over.clone(),
             ))

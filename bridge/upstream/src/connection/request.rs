@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, Company, Connection, Failure, SignOfLife};
+use super::{Call, Caller, Connection, Failure, SignOfLife};
 use crate::message::{Outgoing, Params};
 use crate::payload::Payload;
 use crate::server::until;
@@ -21,7 +21,7 @@ pub(crate) struct RequestContext<'a> {
     /// Without a sign of life for this long the request has failed.
     pub(crate) silence: Option<Duration>,
     /// Who can be asked meanwhile, and for which tool.
-    pub(crate) company: Option<Company>,
+    pub(crate) caller: Option<Caller>,
 }
 
 impl<'a> RequestContext<'a> {
@@ -31,7 +31,7 @@ impl<'a> RequestContext<'a> {
             cancel,
             deadline: None,
             silence: None,
-            company: None,
+            caller: None,
         }
     }
 }
@@ -61,7 +61,7 @@ impl Connection {
             }
             let call = Call {
                 answer: sender,
-                company: context.company.clone(),
+                caller: context.caller.clone(),
                 sign_of_life: Arc::clone(&sign_of_life),
                 over: over.clone(),
             };

@@ -27,7 +27,7 @@ use super::Error;
 use super::body::{bounded_events, read};
 use crate::message::{Envelope, start_of};
 pub(super) use wrap::{TOO_LARGE, message, result};
-use wrap::{is_read_by_rmcp, own_up, wrap_answers, wrap_events, wrapped};
+use wrap::{is_read_by_rmcp, oversized_as_error, wrap_answers, wrap_events, wrapped};
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -136,7 +136,7 @@ impl StreamableHttpClient for Exact {
                 SseStream::from_bytes_stream(bounded_events(response, limits.max_sse_event_size));
             let events = match &message {
                 JsonRpcMessage::Request(request) => {
-                    own_up(wrap_answers(events, &message), &request.id)
+                    oversized_as_error(wrap_answers(events, &message), &request.id)
                 }
                 _ => events.boxed(),
             };

@@ -43,7 +43,7 @@ pub enum LoginError {
     /// The local page could not be served.
     #[error("cannot wait for the browser on 127.0.0.1")]
     Listen(#[from] std::io::Error),
-    /// Nobody came back in time.
+    /// The browser did not come back in time.
     #[error("nobody came back from the browser within {} minutes", LOGIN_TIMEOUT.as_secs() / 60)]
     TimedOut,
 }

@@ -59,7 +59,7 @@ fn an_answer_without_result_and_error_left_the_call_waiting() {
     // A line of a log, more likely.
     assert_eq!(
         read(r#"{"id":7,"level":"info"}"#),
-        [r#"Junk("{\"id\":7,\"level\":\"info\"}")"#]
+        [r#"NonProtocol("{\"id\":7,\"level\":\"info\"}")"#]
     );
 }
 
@@ -97,7 +97,7 @@ fn a_batch_is_several_messages() {
         read(r#"[{"id":1,"result":1},5,{"method":"m","params":[1]}]"#),
         [
             "Some(1) 1",
-            r#"Junk("5")"#,
+            r#"NonProtocol("5")"#,
             r#"Notification { method: "m", params: Array [Number(1)] }"#
         ]
     );

@@ -25,26 +25,26 @@ impl Server {
         if let Some(known) = self.fresh_tools() {
             return Ok(known);
         }
-        let live = self.connect(context).await?;
+        let running = self.connect(context).await?;
         let deadline = self.list_deadline(context);
         let act = "tools/list";
         let turn = tokio::select! {
             turn = self.tools_request.lock() => turn,
-            () = context.cancel.cancelled() => return Err(self.error(act, Failure::Cancelled, &live)),
-            () = until(Some(deadline)) => return Err(self.error(act, Failure::TimedOut(LIST_TIMEOUT), &live)),
+            () = context.cancel.cancelled() => return Err(self.error(act, Failure::Cancelled, &running)),
+            () = until(Some(deadline)) => return Err(self.error(act, Failure::TimedOut(LIST_TIMEOUT), &running)),
         };
         if let Some(known) = self.fresh_tools() {
             return Ok(known);
         }
         // Before asking: a change that is told while the list is read makes it old again.
         self.tools_stale.store(false, Ordering::SeqCst);
-        let pages = list::pages(&live.connection, act, "tools", || {
+        let pages = list::pages(&running.connection, act, "tools", || {
             request_context(context, deadline)
         })
         .await;
         let (entries, incomplete) = pages.map_err(|failure| {
             self.tools_stale.store(true, Ordering::SeqCst);
-            self.error(act, failure, &live)
+            self.error(act, failure, &running)
         })?;
         let list = Arc::new(self.compare(ToolList::read(entries, incomplete)));
         *lock(&self.tools) = Some(Arc::clone(&list));
@@ -87,13 +87,14 @@ impl Server {
         key: &str,
         context: &CallContext,
     ) -> Result<Vec<Value>, Error> {
-        let live = self.connect(context).await?;
+        let running = self.connect(context).await?;
         let deadline = self.list_deadline(context);
-        let pages = list::pages(&live.connection, method, key, || {
+        let pages = list::pages(&running.connection, method, key, || {
             request_context(context, deadline)
         })
         .await;
-        let (entries, incomplete) = pages.map_err(|failure| self.error(method, failure, &live))?;
+        let (entries, incomplete) =
+            pages.map_err(|failure| self.error(method, failure, &running))?;
         if let Some(reason) = incomplete {
             tracing::warn!(server.name = %self.name(), method, reason, "list is incomplete");
         }

@@ -107,7 +107,7 @@ fn parse(line: Line, result_bytes: usize) -> Vec<Incoming> {
             if messages.is_empty() {
                 vec![broken(text, &error)]
             } else {
-                messages.insert(0, Incoming::Junk(start_of(text)));
+                messages.insert(0, Incoming::NonProtocol(start_of(text)));
                 messages
             }
         }
@@ -126,7 +126,7 @@ fn broken(text: &str, error: &serde_json::Error) -> Incoming {
             id: Some(id),
             answer: Answer::Malformed(format!("it is no JSON, {error}")),
         },
-        None => Incoming::Junk(start_of(text)),
+        None => Incoming::NonProtocol(start_of(text)),
     }
 }
 

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use super::super::time::time;
 use super::super::{block_on, exit, signals, terminal};
 use super::print;
-use bridge_catalog::{Catalog, Definition, Outcome, ToolBook, report};
+use crate::report;
+use bridge_catalog::{Catalog, Definition, Outcome};
+use bridge_tools::ToolBook;
 use bridge_upstream::{CallContext, Options, ToolList, Upstreams};
 
 /// Servers started at once.

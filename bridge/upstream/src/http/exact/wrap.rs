@@ -141,7 +141,7 @@ pub(super) fn wrap_answers(
 }
 
 /// An answer that is larger than allowed becomes one that says so: of a stream that just ends nobody would know why.
-pub(super) fn own_up(
+pub(super) fn oversized_as_error(
     events: BoxStream<'static, Result<Sse, SseError>>,
     id: &RequestId,
 ) -> BoxStream<'static, Result<Sse, SseError>> {

@@ -1,16 +1,16 @@
-//! Text as the words that search compares: `createIssue` and `create_issue` are both "create" and "issue".
+//! Text as the tokens that search compares: `createIssue` and `create_issue` both become "create" and "issue".
 
-/// The words of a text: split at everything but letters and digits, and where lower case meets upper case; lower case;
-/// plurals as singulars. Scripts without blanks between words are split into characters.
-pub(super) fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
+/// The tokens of a text: split at everything but letters and digits and between lower and upper case, in lower case,
+/// plurals as singulars. Scripts without spaces between words are split into characters.
+pub(crate) fn tokens(text: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
     let mut word = String::new();
     let mut last = Kind::Other;
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         let kind = Kind::of(character);
         let starts = match (last, kind) {
-            // The last capital of a row belongs to what follows: `HTTPServer`.
+            // The last capital of a run belongs to what follows: `HTTPServer`.
             (Kind::Upper, Kind::Upper) => characters
                 .peek()
                 .is_some_and(|next| Kind::of(*next) == Kind::Lower),
@@ -20,19 +20,19 @@ pub(super) fn words(text: &str) -> Vec<String> {
             _ => false,
         };
         if starts {
-            finish(&mut word, &mut words);
+            finish(&mut word, &mut tokens);
         }
         if kind != Kind::Other {
             word.extend(character.to_lowercase());
         }
         last = kind;
     }
-    finish(&mut word, &mut words);
-    words
+    finish(&mut word, &mut tokens);
+    tokens
 }
 
-/// All letters and digits of a name in one word: `create_issue` as `createissue`.
-pub(super) fn joined(text: &str) -> String {
+/// All letters and digits of a name as one token: `create_issue` as `createissue`.
+pub(crate) fn joined(text: &str) -> String {
     text.chars()
         .filter(|c| c.is_alphanumeric())
         .flat_map(char::to_lowercase)
@@ -44,7 +44,7 @@ enum Kind {
     Lower,
     Upper,
     Digit,
-    /// A word of its own, such as a Chinese character.
+    /// A token of its own, such as a Chinese character.
     Whole,
     Other,
 }
@@ -65,14 +65,14 @@ impl Kind {
     }
 }
 
-fn finish(word: &mut String, words: &mut Vec<String>) {
+fn finish(word: &mut String, tokens: &mut Vec<String>) {
     const LONGEST: usize = 40;
     if !word.is_empty() {
         let mut whole = std::mem::take(word);
         if let Some((end, _)) = whole.char_indices().nth(LONGEST) {
             whole.truncate(end);
         }
-        words.push(singular(whole));
+        tokens.push(singular(whole));
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_every_style_become_the_same_words() {
+    fn names_of_every_style_become_the_same_tokens() {
         for (text, expected) in [
             ("create_issue", "create issue"),
             ("createIssue", "create issue"),
@@ -107,16 +107,16 @@ mod tests {
             ("naïveÜber", "naïve über"),
             ("検索tool", "検 索 tool"),
         ] {
-            assert_eq!(words(text).join(" "), expected, "{text}");
+            assert_eq!(tokens(text).join(" "), expected, "{text}");
         }
         assert_eq!(joined("create_Issue-2"), "createissue2");
     }
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "(?s).{0,200}") {
-            for word in words(&text) {
-                proptest::prop_assert!(!word.is_empty());
+        fn no_text_panics_or_gives_an_empty_token(text in "(?s).{0,200}") {
+            for token in tokens(&text) {
+                proptest::prop_assert!(!token.is_empty());
             }
         }
     }

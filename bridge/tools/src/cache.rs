@@ -1,20 +1,22 @@
 //! The last tool list of each server on disk, so that tools can be found before their server runs.
 //!
-//! One file per definition, named by its hash: a changed definition never shows tools of the old one. Losing the cache
-//! costs nothing but a start.
+//! There is one file per definition, named by the definition's hash, so a changed definition never shows the tools of
+//! the old one. A lost cache costs a start of each server and nothing else.
 
-use std::io::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use bridge_catalog::Definition;
+use bridge_common::fs::{read_bounded, write_cache};
 use serde::{Deserialize, Serialize};
 
-use super::{Definition, Tool, read};
+use crate::Tool;
 
-/// Larger lists are not kept.
+/// Bytes of a list; larger lists are not cached.
 const FILE_LIMIT: u64 = 16 << 20;
-/// Lists kept; the oldest go first.
+/// Lists in the cache; the oldest are removed first.
 const FILES: usize = 512;
-/// Changes with the meaning of the files.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
 /// A folder of tool lists.
@@ -37,7 +39,7 @@ struct Stored {
 }
 
 impl ToolCache {
-    /// The cache below `cache_home`, `$XDG_CACHE_HOME/mcp-code-bridge`.
+    /// The cache in the folder `tools` of `cache_home`, which is `$XDG_CACHE_HOME/mcp-code-bridge`.
     pub fn below(cache_home: &Path) -> Self {
         Self {
             folder: cache_home.join("tools"),
@@ -48,21 +50,21 @@ impl ToolCache {
         self.folder.join(format!("{}.json", definition.hash))
     }
 
-    /// The list kept for this definition. Whatever cannot be read counts as none.
-    pub(super) fn read(&self, definition: &Definition) -> Option<Vec<Tool>> {
-        let (text, _) = read::text(&self.path(definition), FILE_LIMIT).ok()??;
-        let stored: Stored = serde_json::from_str(&text).ok()?;
+    /// The list for this definition; `None` where there is none or it cannot be read.
+    pub(crate) fn read(&self, definition: &Definition) -> Option<Vec<Tool>> {
+        let bytes = read_bounded(&self.path(definition), FILE_LIMIT).ok()?;
+        let stored: Stored = serde_json::from_slice(&bytes).ok()?;
         (stored.version == VERSION).then_some(stored.tools)
     }
 
-    /// Keeps a list. A cache that cannot be written is worth a line in the log and nothing else.
-    pub(super) fn store(&self, definition: &Definition, tools: &[Tool]) {
+    /// Writes a list. A cache that cannot be written is worth a line in the log and nothing else.
+    pub(crate) fn store(&self, definition: &Definition, tools: &[Tool]) {
         if let Err(error) = self.write(definition, tools) {
-            tracing::debug!(server.name = %definition.name, %error, "tool list not cached");
+            tracing::debug!(server.name = %definition.name, %error, "the tool list was not cached");
         }
     }
 
-    fn write(&self, definition: &Definition, tools: &[Tool]) -> std::io::Result<()> {
+    fn write(&self, definition: &Definition, tools: &[Tool]) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt as _;
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -74,24 +76,18 @@ impl ToolCache {
             tools,
         })?;
         if bytes.len() as u64 > FILE_LIMIT {
-            // What was kept is out of date.
-            return std::fs::remove_file(self.path(definition)).or_else(|error| {
-                if read::is_absent(&error) {
-                    Ok(())
-                } else {
-                    Err(error)
-                }
-            });
+            // The list that is cached is out of date.
+            return match std::fs::remove_file(self.path(definition)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
         }
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-        file.write_all(&bytes)?;
-        file.persist(self.path(definition))
-            .map_err(|error| error.error)?;
+        write_cache(&self.path(definition), &bytes, 0o600)?;
         self.prune()
     }
 
-    /// Removes the oldest lists over the limit, and what a killed process left half written.
-    fn prune(&self) -> std::io::Result<()> {
+    /// Removes the oldest files over the limit, which may be temporary ones of a killed process.
+    fn prune(&self) -> io::Result<()> {
         let files = std::fs::read_dir(&self.folder)?.filter_map(|item| {
             let item = item.ok()?;
             Some((item.metadata().ok()?.modified().ok()?, item.path()))

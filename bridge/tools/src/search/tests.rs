@@ -18,18 +18,18 @@ fn tool(name: &str, description: &str, parameters: &[&str]) -> Tool {
     }
 }
 
-fn shelf(server: &str, tools: Vec<Tool>) -> (String, String, Arc<ServerTools>) {
+fn indexed(name: &str, tools: Vec<Tool>) -> IndexedServer {
     let aliases = tools.iter().map(|tool| tool.name.clone()).collect();
-    (
-        server.to_owned(),
-        server.to_owned(),
-        Arc::new(ServerTools { tools, aliases }),
-    )
+    IndexedServer {
+        name: name.into(),
+        alias: name.to_owned(),
+        tools: Arc::new(ServerTools { tools, aliases }),
+    }
 }
 
 fn example() -> Index {
     Index::new(&[
-        shelf(
+        indexed(
             "github",
             vec![
                 tool(
@@ -54,7 +54,7 @@ fn example() -> Index {
                 ),
             ],
         ),
-        shelf(
+        indexed(
             "weather",
             vec![tool(
                 "forecast",
@@ -62,7 +62,7 @@ fn example() -> Index {
                 &["latitude", "longitude"],
             )],
         ),
-        shelf(
+        indexed(
             "jira",
             vec![tool(
                 "create_ticket",
@@ -130,7 +130,7 @@ fn equal_hits_keep_one_order_and_the_limit_holds() {
             .map(|n| tool(&format!("same{n:02}"), "alike", &[]))
             .collect::<Vec<_>>()
     };
-    let index = Index::new(&[shelf("b", tools()), shelf("a", tools())]);
+    let index = Index::new(&[indexed("b", tools()), indexed("a", tools())]);
     let first = found(&index, "alike");
     assert_eq!(
         first,
@@ -171,7 +171,7 @@ fn large() -> Index {
                     tool(&name, &description, &["workspace_id", "page_size", "filter", "sort_order"])
                 })
                 .collect();
-            shelf(&format!("server{server}"), tools)
+            indexed(&format!("server{server}"), tools)
         })
         .collect();
     Index::new(&shelves)

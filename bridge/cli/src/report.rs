@@ -1,20 +1,21 @@
 //! The catalog for people and programs: which files were considered, what came of each, which definition won.
 //!
-//! Shows names and places, never values; text of files is shown without control characters.
+//! Shows names and search_paths, never values; text of files is shown without control characters.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{
-    Catalog, Considered, FileState, Findings, Known, Outcome, Problem, Severity, Source, ToolBook,
+use bridge_catalog::{
+    Catalog, CatalogEntry, Considered, FileState, Outcome, Problem, Severity, Source,
 };
+use bridge_tools::{Detail, Findings, ToolBook};
 
 /// What is deliberately not looked for.
 const OUT_OF_SCOPE: &str = "servers of Claude Code plugins and of editor extensions are not read; copy a definition to one of these files";
 
 /// Everything about a catalog as a table.
-pub fn table(catalog: &Catalog, book: &ToolBook) -> String {
+pub(crate) fn table(catalog: &Catalog, book: &ToolBook) -> String {
     let mut text = String::new();
     let names = catalog
         .entries()
@@ -45,7 +46,7 @@ pub fn table(catalog: &Catalog, book: &ToolBook) -> String {
 fn server_lines(
     catalog: &Catalog,
     book: &ToolBook,
-    known: &Known,
+    known: &CatalogEntry,
     names: usize,
     text: &mut String,
 ) {
@@ -90,16 +91,16 @@ fn server_lines(
 }
 
 /// One problem: how bad, where, what.
-pub fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
+pub(crate) fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
     let word = match problem.severity {
         Severity::Error => "error  ",
         Severity::Warning => "warning",
     };
     let place = match problem.line {
-        0 => catalog.places().shown(&problem.path),
+        0 => catalog.search_paths().shown(&problem.path),
         line => format!(
             "{}:{line}:{}",
-            catalog.places().shown(&problem.path),
+            catalog.search_paths().shown(&problem.path),
             problem.column
         ),
     };
@@ -112,7 +113,7 @@ pub fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
 }
 
 fn file_line(catalog: &Catalog, file: &Considered) -> String {
-    let path = catalog.places().shown(&file.path);
+    let path = catalog.search_paths().shown(&file.path);
     clean(&match &file.state {
         FileState::Absent => format!("absent   {path} ({})", file.client),
         FileState::Read { servers } => {
@@ -128,7 +129,7 @@ fn file_line(catalog: &Catalog, file: &Considered) -> String {
 }
 
 /// The same for programs.
-pub fn json(catalog: &Catalog, book: &ToolBook) -> Value {
+pub(crate) fn json(catalog: &Catalog, book: &ToolBook) -> Value {
     json!({
         "ok": catalog.problems().iter().all(|problem| problem.severity != Severity::Error),
         "servers": catalog.entries().map(|known| server(book, known)).collect::<Vec<_>>(),
@@ -138,7 +139,7 @@ pub fn json(catalog: &Catalog, book: &ToolBook) -> Value {
     })
 }
 
-fn server(book: &ToolBook, known: &Known) -> Value {
+fn server(book: &ToolBook, known: &CatalogEntry) -> Value {
     let mut value =
         json!({"name": known.name.0, "alias": known.alias, "source": place(&known.source)});
     if let Some(description) = &known.description {
@@ -202,7 +203,7 @@ fn file_value(file: &Considered) -> Value {
 }
 
 /// What a search found, one tool a line.
-pub fn findings_table(findings: &Findings) -> String {
+pub(crate) fn findings_table(findings: &Findings) -> String {
     let calls: Vec<String> = findings
         .hits
         .iter()
@@ -248,7 +249,7 @@ pub fn findings_table(findings: &Findings) -> String {
 }
 
 /// The same for programs.
-pub fn findings_json(findings: &Findings, detail: super::Detail) -> Value {
+pub(crate) fn findings_json(findings: &Findings, detail: Detail) -> Value {
     json!({
         "tools": findings.hits.iter().map(|hit| hit.doc(detail)).collect::<Vec<_>>(),
         "notStarted": findings.not_started.iter().map(|name| name.0.as_str()).collect::<Vec<_>>(),
@@ -256,7 +257,7 @@ pub fn findings_json(findings: &Findings, detail: super::Detail) -> Value {
 }
 
 /// Text that cannot move the cursor, colour the terminal or turn the line around.
-pub fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\t' => ' ',
@@ -270,7 +271,7 @@ pub fn clean(text: &str) -> String {
 }
 
 /// `1 tool`, `2 tools`.
-pub fn number(number: usize, what: &str) -> String {
+pub(crate) fn number(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
@@ -281,7 +282,8 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Places, Platform, Tool, ToolBook};
+    use bridge_catalog::{Platform, SearchPaths};
+    use bridge_tools::Tool;
 
     #[test]
     fn the_whole_report_shows_places_and_reasons_but_no_values() {
@@ -308,15 +310,15 @@ mod tests {
         );
         write("home/.gemini/settings.json", "{\n  oops");
         write("home/.claude/.mcp.json", "{}");
-        let places = Places::new(
+        let search_paths = SearchPaths::new(
             root.join("home"),
             root.join("project"),
             root.join("home/MCPs"),
             [].into(),
         );
-        let catalog = Catalog::load(Places {
+        let catalog = Catalog::load(SearchPaths {
             platform: Platform::Linux,
-            ..places
+            ..search_paths
         });
         let book = ToolBook::new(None);
         let tool = |name: &str, description: &str| Tool {
@@ -339,7 +341,7 @@ mod tests {
             table(&catalog, &book),
             findings_table(&findings),
             json(&catalog, &book),
-            findings_json(&findings, crate::Detail::Summary),
+            findings_json(&findings, Detail::Summary),
         );
         for secret in [
             "ghp_",

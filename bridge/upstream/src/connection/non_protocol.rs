@@ -8,12 +8,12 @@ use bridge_catalog::ServerName;
 
 /// Counts what a server said that was no message, and keeps the last.
 #[derive(Default)]
-pub(crate) struct Junk {
+pub(crate) struct NonProtocolOutput {
     count: AtomicU64,
     last: Mutex<String>,
 }
 
-impl Junk {
+impl NonProtocolOutput {
     /// Counts one, and logs the first and then ever fewer.
     pub(crate) fn add(&self, server: &ServerName, what: &str) {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;

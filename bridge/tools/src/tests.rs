@@ -1,6 +1,37 @@
 //! Tools as they are remembered while no server runs.
 
+use std::path::{Path, PathBuf};
+
+use bridge_catalog::{Catalog, SearchPaths};
+
 use super::*;
+
+/// A folder with definitions and a cache.
+struct World(tempfile::TempDir);
+
+impl World {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn root(&self) -> PathBuf {
+        self.0.path().canonicalize().unwrap()
+    }
+
+    /// The catalog of one file in the state folder.
+    fn of(&self, text: &str) -> Catalog {
+        let root = self.root();
+        let state = root.join("MCPs");
+        std::fs::create_dir_all(&state).unwrap();
+        std::fs::write(state.join("servers.json"), text).unwrap();
+        Catalog::load(SearchPaths::new(
+            root.join("home"),
+            root.join("project"),
+            state,
+            [].into(),
+        ))
+    }
+}
 
 fn tool(name: &str) -> Tool {
     Tool {
@@ -47,19 +78,19 @@ fn tools_are_found_before_their_server_runs() {
     assert_eq!(
         not_started,
         ["issue-tracker", "alpha", "zoo"],
-        "the one that fits comes first"
+        "the server that matches comes first"
     );
     let list = book.tools(definition).unwrap();
     assert_eq!(list.get("create.issue").unwrap().1, "create_issue_2");
     assert_eq!(list.get("create_issue_2").unwrap().0.name, "create.issue");
     assert_eq!(list.closest("creat_issue"), Some("create_issue"));
 
-    // What is learned again is found at once.
+    // A list that is learned again is searched at once.
     book.learn(definition, vec![tool("merge_branch")]);
     assert_eq!(book.search(&catalog, "issue", 5).hits.len(), 0);
     assert_eq!(book.search(&catalog, "branch", 5).hits.len(), 1);
 
-    // A changed definition has no list.
+    // A changed definition does not show the old list.
     let changed = world.of(r#"{"mcpServers": {"a-b": {"command": "other"}}}"#);
     assert!(
         ToolBook::new(Some(cache))
@@ -69,7 +100,7 @@ fn tools_are_found_before_their_server_runs() {
 }
 
 #[test]
-fn a_spoilt_cache_counts_as_none() {
+fn unreadable_cache_counts_as_empty() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new();
     let catalog = world.of(r#"{"mcpServers": {"a": {"command": "x"}}}"#);
@@ -113,7 +144,7 @@ fn a_spoilt_cache_counts_as_none() {
 }
 
 #[test]
-fn the_cache_does_not_grow_for_ever() {
+fn cache_is_bounded() {
     let world = World::new();
     let cache = ToolCache::below(&world.root().join("cache"));
     for number in 0..514 {
