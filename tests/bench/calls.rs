@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-use bridge_catalog::{Places, Watcher};
+use bridge_catalog::{SearchPaths, Watcher};
 use integration_tests::EngineUnderTest;
 use integration_tests::bridge::{self, Builder};
 use serde::Deserialize;
@@ -160,16 +160,16 @@ pub(crate) fn look(rounds: usize) -> f64 {
     let file = home.write("servers.json", many(300));
     settle(&file);
     let variables = std::env::vars().collect();
-    let places = Places {
+    let search_paths = SearchPaths {
         extra: Some(file),
-        ..Places::new(
+        ..SearchPaths::new(
             home.join("home"),
             home.join("home"),
             home.join("state/MCPs"),
             variables,
         )
     };
-    let watcher = Watcher::new(places);
+    let watcher = Watcher::new(search_paths);
     watcher.current();
     let once = || {
         let begun = Instant::now();

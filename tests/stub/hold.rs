@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bridge_catalog::{Catalog, Places};
+use bridge_catalog::{Catalog, SearchPaths};
 use bridge_guardian::Guardian;
 use bridge_upstream::{CallContext, Options, Upstreams};
 
@@ -11,10 +11,10 @@ use bridge_upstream::{CallContext, Options, Upstreams};
 pub(crate) async fn hold(file: PathBuf) -> anyhow::Result<()> {
     let environment: std::collections::BTreeMap<String, String> = std::env::vars().collect();
     let nowhere = file.with_extension("nowhere");
-    let catalog = Catalog::load(Places {
+    let catalog = Catalog::load(SearchPaths {
         config_home: nowhere.clone(),
         extra: Some(file),
-        ..Places::new(
+        ..SearchPaths::new(
             nowhere.clone(),
             nowhere.clone(),
             nowhere,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bridge_catalog::{Catalog, Definition, Places, Watcher};
+use bridge_catalog::{Catalog, Definition, SearchPaths, Watcher};
 use bridge_upstream::{
     CallContext, Error, Event, Interact, Options, Payload, Question, Reply, ToolList, Upstreams,
 };
@@ -19,7 +19,7 @@ pub(crate) const STUB: &str = env!("CARGO_BIN_EXE_stub-server");
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) upstreams: Arc<Upstreams>,
-    places: Places,
+    search_paths: SearchPaths,
     catalog: Catalog,
 }
 
@@ -49,21 +49,21 @@ impl World {
         let file = folder.path().join("servers.json");
         std::fs::write(&file, json!({"mcpServers": entries}).to_string()).unwrap();
         let nowhere = folder.path().join("nowhere");
-        let places = Places {
+        let search_paths = SearchPaths {
             extra: Some(file),
-            ..Places::new(
+            ..SearchPaths::new(
                 nowhere.clone(),
                 nowhere.clone(),
                 nowhere,
                 options.environment.clone(),
             )
         };
-        let catalog = Catalog::load(places.clone());
+        let catalog = Catalog::load(search_paths.clone());
         assert_eq!(catalog.problems(), []);
         Self {
             folder,
             upstreams: Arc::new(Upstreams::new(options)),
-            places,
+            search_paths,
             catalog,
         }
     }
@@ -79,7 +79,7 @@ impl World {
 
     /// The definitions, looked at again when their file changes.
     pub(crate) fn watcher(&self) -> Arc<Watcher> {
-        Arc::new(Watcher::new(self.places.clone()))
+        Arc::new(Watcher::new(self.search_paths.clone()))
     }
 
     pub(crate) fn definition(&self, name: &str) -> &Arc<Definition> {

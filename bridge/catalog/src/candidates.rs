@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::dialect::{self, Dialect};
 use super::document::Syntax;
-use super::places::{Places, Platform};
+use super::search_paths::{Platform, SearchPaths};
 
 /// A place where definitions may stand.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Candidate {
     }
 }
 
-impl Places {
+impl SearchPaths {
     /// Every place, the first one winning.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let here = |path: &str| self.cwd.join(path);

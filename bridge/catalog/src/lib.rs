@@ -20,9 +20,9 @@ mod expand;
 mod fields;
 mod identity;
 mod load;
-mod places;
 mod problem;
 mod read;
+mod search_paths;
 mod watch;
 
 #[cfg(test)]
@@ -38,15 +38,15 @@ pub use self::alias::{Of, alias, aliases};
 pub use self::definition::{
     Definition, SHORTEST_SECRET, ServerName, Source, ToolFilter, Transport,
 };
-pub use self::places::{Places, Platform};
 pub use self::problem::{Problem, Reason, Severity};
+pub use self::search_paths::{Platform, SearchPaths};
 pub use self::watch::Watcher;
 
 /// All servers as they were defined at one moment.
 #[derive(Debug)]
 pub struct Catalog {
-    places: Arc<Places>,
-    entries: BTreeMap<ServerName, Known>,
+    search_paths: Arc<SearchPaths>,
+    entries: BTreeMap<ServerName, CatalogEntry>,
     files: Vec<Considered>,
     problems: Vec<Problem>,
     watched: Vec<(PathBuf, Option<read::Fingerprint>)>,
@@ -54,7 +54,7 @@ pub struct Catalog {
 
 /// A name that is defined somewhere.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct CatalogEntry {
     /// As written.
     pub name: ServerName,
     /// Its name in Python.
@@ -160,13 +160,13 @@ fn suggested(closest: Option<&str>) -> String {
 }
 
 impl Catalog {
-    /// Reads all places. Never fails: what cannot be read is in [`Catalog::files`] and [`Catalog::problems`].
-    pub fn load(places: impl Into<Arc<Places>>) -> Self {
-        load::load(places.into())
+    /// Reads all files of the search paths. Never fails: what cannot be read is in [`Catalog::files`] and [`Catalog::problems`].
+    pub fn load(search_paths: impl Into<Arc<SearchPaths>>) -> Self {
+        load::load(search_paths.into())
     }
 
     /// Every name that is defined, by name.
-    pub fn entries(&self) -> impl Iterator<Item = &Known> {
+    pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.values()
     }
 
@@ -181,7 +181,7 @@ impl Catalog {
     }
 
     /// A name or, where no server is called that, an alias.
-    pub fn get(&self, name: &str) -> Option<&Known> {
+    pub fn get(&self, name: &str) -> Option<&CatalogEntry> {
         self.entries
             .get(name)
             .or_else(|| self.entries.values().find(|known| known.alias == name))
@@ -223,8 +223,8 @@ impl Catalog {
     }
 
     /// Where the definitions were looked for.
-    pub fn places(&self) -> &Places {
-        &self.places
+    pub fn search_paths(&self) -> &SearchPaths {
+        &self.search_paths
     }
 
     /// Every configured value that must not be shown, of every server.
@@ -237,7 +237,7 @@ impl Catalog {
     pub fn place(&self, source: &Source) -> String {
         format!(
             "{}:{}:{}",
-            self.places.shown(&source.path),
+            self.search_paths.shown(&source.path),
             source.line,
             source.column
         )

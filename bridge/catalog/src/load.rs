@@ -1,4 +1,4 @@
-//! From places to a catalog: reads every file, lets the first usable definition of a name win, keeps the reasons.
+//! From search paths to a catalog: reads every file, lets the first usable definition of a name win, keeps the reasons.
 
 mod servers;
 
@@ -12,38 +12,45 @@ use super::document::{self, Lines};
 use super::entry::Context;
 use super::expand::Variables;
 use super::identity::Identity;
-use super::places::Places;
 use super::problem::{Problem, Reason, Severity};
 use super::read::{self, Fingerprint};
-use super::{Catalog, Considered, FileState, Known, Of, Outcome, alias, dialect};
+use super::search_paths::SearchPaths;
+use super::{Catalog, CatalogEntry, Considered, FileState, Of, Outcome, alias, dialect};
 
 /// Definition files read of one folder.
 const FILES: usize = 256;
 /// Entries of a folder looked at in search of them.
 const FOLDER_ENTRIES: usize = 10_000;
 
-pub(super) fn load(places: Arc<Places>) -> Catalog {
-    let search_path = places.environment.get("PATH").map_or("", String::as_str);
+pub(super) fn load(search_paths: Arc<SearchPaths>) -> Catalog {
+    let search_path = search_paths
+        .environment
+        .get("PATH")
+        .map_or("", String::as_str);
     let mut loader = Loader {
         context: Context {
             variables: Variables {
-                environment: &places.environment,
-                home: &places.home,
-                workspace: &places.cwd,
+                environment: &search_paths.environment,
+                home: &search_paths.home,
+                workspace: &search_paths.cwd,
                 dialect: &dialect::GENERIC,
             },
-            identity: Identity::new(places.executable.as_deref(), search_path, &places.cwd),
+            identity: Identity::new(
+                search_paths.executable.as_deref(),
+                search_path,
+                &search_paths.cwd,
+            ),
             search_path,
-            allow_self: places.allow_self,
+            allow_self: search_paths.allow_self,
             watched: Vec::new(),
         },
-        here: places.here(),
+        here: search_paths.here(),
         entries: BTreeMap::new(),
         files: Vec::new(),
         problems: Vec::new(),
         seen: BTreeSet::new(),
     };
-    for candidate in places.candidates() {
+    for candidate in search_paths.candidates() {
         loader.consider(&candidate);
     }
     let Loader {
@@ -56,7 +63,7 @@ pub(super) fn load(places: Arc<Places>) -> Catalog {
     let watched = context.watched;
     name(&mut entries);
     Catalog {
-        places,
+        search_paths,
         entries,
         files,
         problems,
@@ -65,7 +72,7 @@ pub(super) fn load(places: Arc<Places>) -> Catalog {
 }
 
 /// Gives every entry, usable or not, its alias: one that is mended or broken changes no other's.
-fn name(entries: &mut BTreeMap<ServerName, Known>) {
+fn name(entries: &mut BTreeMap<ServerName, CatalogEntry>) {
     let names: Vec<ServerName> = entries.keys().cloned().collect();
     let aliases = alias::aliases(names.iter().map(|name| name.0.as_str()), Of::Server);
     for known in entries.values_mut() {
@@ -82,7 +89,7 @@ fn name(entries: &mut BTreeMap<ServerName, Known>) {
 struct Loader<'a> {
     context: Context<'a>,
     here: Vec<String>,
-    entries: BTreeMap<ServerName, Known>,
+    entries: BTreeMap<ServerName, CatalogEntry>,
     files: Vec<Considered>,
     problems: Vec<Problem>,
     /// Files read, with where their servers were looked for.

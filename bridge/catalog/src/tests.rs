@@ -61,18 +61,18 @@ impl World {
         full
     }
 
-    fn places(&self) -> Places {
+    fn search_paths(&self) -> SearchPaths {
         let root = self.root();
         let home = root.join("home");
         let state = home.join("MCPs");
-        Places {
+        SearchPaths {
             platform: self.platform,
-            ..Places::new(home, root.join("project"), state, self.environment.clone())
+            ..SearchPaths::new(home, root.join("project"), state, self.environment.clone())
         }
     }
 
     fn load(&self) -> Catalog {
-        Catalog::load(self.places())
+        Catalog::load(self.search_paths())
     }
 
     /// The catalog of one file in the state folder.

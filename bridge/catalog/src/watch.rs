@@ -5,20 +5,20 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Catalog, Places};
+use super::{Catalog, SearchPaths};
 
 /// Hands out the current catalog.
 #[derive(Debug)]
 pub struct Watcher {
-    places: Arc<Places>,
+    search_paths: Arc<SearchPaths>,
     current: Mutex<Option<Arc<Catalog>>>,
 }
 
 impl Watcher {
     /// Reads nothing yet: a client that has just started the bridge waits, and may never ask for a server.
-    pub fn new(places: Places) -> Self {
+    pub fn new(search_paths: SearchPaths) -> Self {
         Self {
-            places: Arc::new(places),
+            search_paths: Arc::new(search_paths),
             current: Mutex::default(),
         }
     }
@@ -31,7 +31,7 @@ impl Watcher {
         match &*current {
             Some(catalog) if !catalog.is_stale() => Arc::clone(catalog),
             _ => {
-                let catalog = Arc::new(Catalog::load(Arc::clone(&self.places)));
+                let catalog = Arc::new(Catalog::load(Arc::clone(&self.search_paths)));
                 *current = Some(Arc::clone(&catalog));
                 catalog
             }

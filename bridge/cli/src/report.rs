@@ -1,12 +1,14 @@
 //! The catalog for people and programs: which files were considered, what came of each, which definition won.
 //!
-//! Shows names and places, never values; text of files is shown without control characters.
+//! Shows names and search_paths, never values; text of files is shown without control characters.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use bridge_catalog::{Catalog, Considered, FileState, Known, Outcome, Problem, Severity, Source};
+use bridge_catalog::{
+    Catalog, CatalogEntry, Considered, FileState, Outcome, Problem, Severity, Source,
+};
 use bridge_tools::{Detail, Findings, ToolBook};
 
 /// What is deliberately not looked for.
@@ -44,7 +46,7 @@ pub(crate) fn table(catalog: &Catalog, book: &ToolBook) -> String {
 fn server_lines(
     catalog: &Catalog,
     book: &ToolBook,
-    known: &Known,
+    known: &CatalogEntry,
     names: usize,
     text: &mut String,
 ) {
@@ -95,10 +97,10 @@ pub(crate) fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
         Severity::Warning => "warning",
     };
     let place = match problem.line {
-        0 => catalog.places().shown(&problem.path),
+        0 => catalog.search_paths().shown(&problem.path),
         line => format!(
             "{}:{line}:{}",
-            catalog.places().shown(&problem.path),
+            catalog.search_paths().shown(&problem.path),
             problem.column
         ),
     };
@@ -111,7 +113,7 @@ pub(crate) fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
 }
 
 fn file_line(catalog: &Catalog, file: &Considered) -> String {
-    let path = catalog.places().shown(&file.path);
+    let path = catalog.search_paths().shown(&file.path);
     clean(&match &file.state {
         FileState::Absent => format!("absent   {path} ({})", file.client),
         FileState::Read { servers } => {
@@ -137,7 +139,7 @@ pub(crate) fn json(catalog: &Catalog, book: &ToolBook) -> Value {
     })
 }
 
-fn server(book: &ToolBook, known: &Known) -> Value {
+fn server(book: &ToolBook, known: &CatalogEntry) -> Value {
     let mut value =
         json!({"name": known.name.0, "alias": known.alias, "source": place(&known.source)});
     if let Some(description) = &known.description {
@@ -280,7 +282,7 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bridge_catalog::{Places, Platform};
+    use bridge_catalog::{Platform, SearchPaths};
     use bridge_tools::Tool;
 
     #[test]
@@ -308,15 +310,15 @@ mod tests {
         );
         write("home/.gemini/settings.json", "{\n  oops");
         write("home/.claude/.mcp.json", "{}");
-        let places = Places::new(
+        let search_paths = SearchPaths::new(
             root.join("home"),
             root.join("project"),
             root.join("home/MCPs"),
             [].into(),
         );
-        let catalog = Catalog::load(Places {
+        let catalog = Catalog::load(SearchPaths {
             platform: Platform::Linux,
-            ..places
+            ..search_paths
         });
         let book = ToolBook::new(None);
         let tool = |name: &str, description: &str| Tool {

@@ -199,23 +199,23 @@ fn context(host: &HostEnv) -> Option<Candidate> {
 }
 
 fn podman_sockets(host: &HostEnv) -> Vec<Candidate> {
-    let mut places = Vec::new();
+    let mut search_paths = Vec::new();
     if let Some(folder) = host.runtime_dir().folder {
-        places.push(folder.join("podman/podman.sock"));
+        search_paths.push(folder.join("podman/podman.sock"));
     }
     let usual = host.at(&format!("/run/user/{}/podman/podman.sock", host.uid()));
-    if host.uid() != 0 && !places.contains(&usual) {
-        places.push(usual);
+    if host.uid() != 0 && !search_paths.contains(&usual) {
+        search_paths.push(usual);
     }
-    places.push(host.at("/run/podman/podman.sock"));
-    places
+    search_paths.push(host.at("/run/podman/podman.sock"));
+    search_paths
         .into_iter()
         .map(|path| usual_place(EngineKind::Podman, path))
         .collect()
 }
 
 fn docker_sockets(host: &HostEnv) -> Vec<Candidate> {
-    let mut places = vec![host.at("/var/run/docker.sock")];
+    let mut search_paths = vec![host.at("/var/run/docker.sock")];
     let mut perhaps = Vec::new();
     if let Some(folder) = host.runtime_dir().folder {
         perhaps.push(folder.join("docker.sock"));
@@ -233,9 +233,9 @@ fn docker_sockets(host: &HostEnv) -> Vec<Candidate> {
             perhaps.push(home.join(path));
         }
     }
-    // Places of products that few have are not worth a line in an error.
-    places.extend(perhaps.into_iter().filter(|path| path.exists()));
-    places
+    // SearchPaths of products that few have are not worth a line in an error.
+    search_paths.extend(perhaps.into_iter().filter(|path| path.exists()));
+    search_paths
         .into_iter()
         .map(|path| usual_place(EngineKind::Docker, path))
         .collect()

@@ -14,7 +14,7 @@ use rmcp::service::RequestContext;
 use super::{Rejected, Server};
 use bridge_render::Payload;
 use bridge_session::{KEPT_FOR, Run, RunOutcome, Status};
-use bridge_store::Moment;
+use bridge_store::Timestamp;
 
 /// Shorter runs are answered as ever, which saves the client a round.
 pub(super) const BECOMES_TASK_AFTER: Duration = Duration::from_secs(3);
@@ -92,5 +92,5 @@ fn task(run: &Run, status: TaskStatus) -> Task {
 
 /// As ISO 8601 wants it, in UTC, with milliseconds.
 fn timestamp(time: SystemTime) -> String {
-    format!("{:.3}", Moment::from(time))
+    format!("{:.3}", Timestamp::from(time))
 }

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Client, Launch, Progress, RunRequest, Sessions};
 use bridge_broker::{self as broker, Broker};
-use bridge_catalog::{Places, Watcher};
+use bridge_catalog::{SearchPaths, Watcher};
 use bridge_settings::{Limits, SessionSettings};
 use bridge_store::{self as store, Store};
 use bridge_tools::ToolBook;
@@ -76,9 +76,9 @@ fn broker(file: Option<PathBuf>) -> Arc<Broker> {
 fn broker_with(file: Option<PathBuf>, state: &Path) -> Arc<Broker> {
     let nowhere = PathBuf::from("/nonexistent");
     let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
-    let places = Places {
+    let search_paths = SearchPaths {
         extra: file,
-        ..Places::new(
+        ..SearchPaths::new(
             nowhere.clone(),
             nowhere.clone(),
             nowhere,
@@ -90,7 +90,7 @@ fn broker_with(file: Option<PathBuf>, state: &Path) -> Arc<Broker> {
         ..Options::default()
     };
     Broker::new(
-        Arc::new(Watcher::new(places)),
+        Arc::new(Watcher::new(search_paths)),
         Arc::new(Upstreams::new(options)),
         Arc::new(ToolBook::new(None)),
         Arc::new(Store::new(state, store::Limits::default())),

@@ -11,8 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lock::Lock;
-use super::write::{self, Stamp};
-use super::{Error, Limits, Moment, Origin, journal, path};
+use super::write::{self, FileVersion};
+use super::{Error, Limits, Origin, Timestamp, journal, path};
 
 /// Where replaced files go.
 const VERSIONS: &str = ".versions/files";
@@ -36,7 +36,7 @@ pub struct Kept {
 /// The files that there are.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) files: BTreeMap<String, Stamp>,
+    pub(super) files: BTreeMap<String, FileVersion>,
     pub(super) total: u64,
     /// Not project files, or too many.
     pub(super) left_out: Vec<(String, &'static str)>,
@@ -101,7 +101,7 @@ impl Files {
                 } else if let Some(problem) = path::problem(&path) {
                     found.left_out.push((path, problem));
                 } else {
-                    let stamp = Stamp::of(&facts);
+                    let stamp = FileVersion::of(&facts);
                     found.total += stamp.size;
                     found.files.insert(path, stamp);
                 }
@@ -111,7 +111,7 @@ impl Files {
     }
 
     /// The bytes of a file, if it is there still.
-    pub(super) fn read(&self, path: &str) -> Option<(Vec<u8>, Stamp)> {
+    pub(super) fn read(&self, path: &str) -> Option<(Vec<u8>, FileVersion)> {
         if !self.is_plain(path) {
             return None;
         }
@@ -192,7 +192,7 @@ impl Files {
         &self,
         files: &[(String, Vec<u8>)],
         deleted: &[String],
-        seen: &mut HashMap<String, Stamp>,
+        seen: &mut HashMap<String, FileVersion>,
         origin: &Origin,
     ) -> Result<Kept, Error> {
         let _locked = self.lock.take()?;
@@ -243,7 +243,7 @@ impl Files {
         &self,
         path: &str,
         bytes: &[u8],
-        seen: &mut HashMap<String, Stamp>,
+        seen: &mut HashMap<String, FileVersion>,
         notes: &mut Vec<String>,
         folders: &mut BTreeSet<PathBuf>,
     ) -> io::Result<()> {
@@ -272,7 +272,7 @@ impl Files {
                     "there is something else in its place on the host",
                 ));
             }
-            let unseen = seen.get(path) != Some(&Stamp::of(&facts));
+            let unseen = seen.get(path) != Some(&FileVersion::of(&facts));
             if unseen
                 && let Some((older, _)) = write::read(&target, self.limits.file_bytes)?
                 && older != bytes
@@ -283,7 +283,10 @@ impl Files {
         }
         write::put(&target, bytes, MODE)?;
         folders.insert(folder);
-        seen.insert(path.to_owned(), Stamp::of(&fs::symlink_metadata(&target)?));
+        seen.insert(
+            path.to_owned(),
+            FileVersion::of(&fs::symlink_metadata(&target)?),
+        );
         Ok(())
     }
 
@@ -291,7 +294,7 @@ impl Files {
     fn delete(
         &self,
         path: &str,
-        seen: &mut HashMap<String, Stamp>,
+        seen: &mut HashMap<String, FileVersion>,
         kept: &mut Kept,
         folders: &mut BTreeSet<PathBuf>,
     ) -> bool {
@@ -303,7 +306,7 @@ impl Files {
         let Ok(facts) = fs::symlink_metadata(&target) else {
             return false;
         };
-        if known != Some(Stamp::of(&facts)) {
+        if known != Some(FileVersion::of(&facts)) {
             kept.notes.push(format!(
                 "/projects/{path} is kept on the host: another session changed it meanwhile"
             ));
@@ -336,7 +339,7 @@ impl Files {
             .collect();
         older.retain(|path| path.is_file());
         older.sort_unstable();
-        let now = Moment::now().to_string().replace(':', "");
+        let now = Timestamp::now().to_string().replace(':', "");
         let mut name = now.clone();
         for number in 2.. {
             if !folder.join(&name).exists() {

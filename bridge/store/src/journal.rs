@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::{Moment, Origin, write};
+use super::{Origin, Timestamp, write};
 
 /// Below the folder of project files.
 const NAME: &str = ".versions/files.jsonl";
@@ -27,7 +27,7 @@ pub(super) fn note(
         return Ok(());
     }
     let Origin { session, run } = origin;
-    let time = Moment::now().to_string();
+    let time = Timestamp::now().to_string();
     let mut lines = String::new();
     let deleted = deleted.iter().map(|path| (path, "deleted", json!(true)));
     let written = written

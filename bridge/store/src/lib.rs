@@ -8,9 +8,9 @@ mod files;
 mod journal;
 mod lock;
 mod memory;
-mod moment;
 mod path;
 mod project;
+mod timestamp;
 mod tools;
 mod view;
 mod write;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 pub use files::Kept;
 pub use memory::{Change, Expected, Info, Listing, Loaded, Memory, Saved};
-pub use moment::Moment;
+pub use timestamp::Timestamp;
 pub use tools::{SavedTool, Tool, Tools};
 pub use view::{Part, Seen, StateFile, Update};
 
@@ -42,7 +42,7 @@ pub struct Origin {
 
 impl Origin {
     /// As kept in a memory.
-    fn to_json(&self, now: Moment) -> Value {
+    fn to_json(&self, now: Timestamp) -> Value {
         json!({"session": self.session, "run": self.run, "time": now.to_string()})
     }
 }

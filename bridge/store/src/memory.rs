@@ -21,7 +21,7 @@ pub use record::Loaded;
 pub(super) use index::Entry;
 
 use super::lock::Lock;
-use super::{Error, Limits, Moment, Origin, write};
+use super::{Error, Limits, Origin, Timestamp, write};
 use bridge_common::json;
 use index::Index;
 use name::Key;
@@ -135,7 +135,7 @@ impl Memory {
             change,
             before.as_deref(),
             origin,
-            Moment::now(),
+            Timestamp::now(),
         );
         let mut index = self.index();
         index.refresh_sizes(&self.folder)?;
@@ -275,7 +275,7 @@ impl Memory {
 
     fn set_aside(&self, file: &str, key: &str, reason: String) -> Result<Option<Loaded>, Error> {
         let from = self.folder.join(file);
-        let now = Moment::now().seconds();
+        let now = Timestamp::now().seconds();
         for number in 0..100 {
             let name = if number == 0 {
                 format!("{file}.corrupt-{now}")
@@ -341,6 +341,6 @@ fn is_young(path: &Path) -> bool {
 }
 
 /// Of a file, what a list shows; `Err` says why it is no memory.
-fn head(bytes: &[u8], file: &str, modified: Moment) -> Result<Info, String> {
+fn head(bytes: &[u8], file: &str, modified: Timestamp) -> Result<Info, String> {
     Head::read(bytes).map(|head| head.into_info(file, bytes.len() as u64, modified))
 }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::lock::Lock;
-use super::write::Stamp;
-use super::{Error, Limits, Moment, Origin, write};
+use super::write::FileVersion;
+use super::{Error, Limits, Origin, Timestamp, write};
 use book::{Book, Section};
 
 /// The file.
@@ -91,7 +91,7 @@ impl Tools {
         let mut book = self.book()?;
         let section = Section {
             name: name.to_owned(),
-            saved: Moment::now().to_string(),
+            saved: Timestamp::now().to_string(),
             session: origin.session.clone(),
             source,
         };
@@ -151,7 +151,7 @@ impl Tools {
 
     /// The file as sessions need it, and its stamp; nothing where there is none. A file that cannot be read is a problem,
     /// not an error: a session starts without tools rather than not at all.
-    pub(super) fn contents(&self) -> (Contents, Option<Stamp>) {
+    pub(super) fn contents(&self) -> (Contents, Option<FileVersion>) {
         match self.read() {
             Ok((text, stamp)) => {
                 let book = Book::parse(&text);
@@ -178,23 +178,23 @@ impl Tools {
     }
 
     /// The file as it is, and its stamp; empty where it cannot be read.
-    pub(super) fn text(&self) -> (String, Option<Stamp>) {
+    pub(super) fn text(&self) -> (String, Option<FileVersion>) {
         self.read()
             .unwrap_or_else(|_| (String::new(), self.stamp()))
     }
 
     /// Of the file, if there is one.
-    pub(super) fn stamp(&self) -> Option<Stamp> {
+    pub(super) fn stamp(&self) -> Option<FileVersion> {
         fs::metadata(self.folder.join(FILE))
             .ok()
-            .map(|facts| Stamp::of(&facts))
+            .map(|facts| FileVersion::of(&facts))
     }
 
     fn book(&self) -> Result<Book, Error> {
         Ok(Book::parse(&self.read()?.0))
     }
 
-    fn read(&self) -> Result<(String, Option<Stamp>), Error> {
+    fn read(&self) -> Result<(String, Option<FileVersion>), Error> {
         let read = write::read(&self.folder.join(FILE), FILE_LIMIT)
             .map_err(Error::io("user_tools.py could not be read"))?;
         let Some((bytes, stamp)) = read else {

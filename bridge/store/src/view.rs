@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::files::{self, Kept};
 use super::tools::Tool;
-use super::write::{self, Stamp};
+use super::write::{self, FileVersion};
 use super::{Error, Origin, Store};
 
 /// Of memories, what is shown as files: larger ones, and what goes beyond this in all, are there by `load_memory` only.
@@ -52,11 +52,11 @@ pub struct Update {
 /// What a guest has been told.
 #[derive(Debug, Default)]
 pub struct Seen {
-    files: HashMap<String, Stamp>,
-    views: HashMap<String, Stamp>,
-    tools: Option<Stamp>,
+    files: HashMap<String, FileVersion>,
+    views: HashMap<String, FileVersion>,
+    tools: Option<FileVersion>,
     /// Of `user_tools.py` as a file.
-    tools_file: Option<Stamp>,
+    tools_file: Option<FileVersion>,
     /// Said already.
     told: Vec<String>,
 }

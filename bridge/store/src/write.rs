@@ -21,14 +21,14 @@ static COUNTER: AtomicU64 = AtomicU64::new(0);
 
 /// Identifies what a file holds without reading it: a replaced file is another one, a changed one has another time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileVersion {
     inode: u64,
     pub(super) size: u64,
     changed: (i64, i64),
     modified: (i64, i64),
 }
 
-impl Stamp {
+impl FileVersion {
     pub(super) fn of(facts: &fs::Metadata) -> Self {
         Self {
             inode: facts.ino(),
@@ -39,11 +39,13 @@ impl Stamp {
     }
 
     /// When the file was last written.
-    pub(super) fn modified(self) -> super::Moment {
+    pub(super) fn modified(self) -> super::Timestamp {
         let (seconds, nanoseconds) = self.modified;
         let seconds = u64::try_from(seconds).unwrap_or(0);
         let rest = u32::try_from(nanoseconds).unwrap_or(0);
-        super::Moment::from(SystemTime::UNIX_EPOCH + Duration::new(seconds, rest.min(999_999_999)))
+        super::Timestamp::from(
+            SystemTime::UNIX_EPOCH + Duration::new(seconds, rest.min(999_999_999)),
+        )
     }
 }
 
@@ -103,7 +105,7 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 
 /// The bytes of a regular file of at most `limit` bytes, and its stamp. `None` where there is none; pipes and devices
 /// are errors, not waits.
-pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, Stamp)>> {
+pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, FileVersion)>> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
     let file = match file {
@@ -120,7 +122,7 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, Stamp
     if bytes.len() as u64 > limit {
         return Err(io::Error::other(format!("it has more than {limit} bytes")));
     }
-    Ok(Some((bytes, Stamp::of(&facts))))
+    Ok(Some((bytes, FileVersion::of(&facts))))
 }
 
 /// Removes a file that a killed process left behind. True where `name` is one of those, old or not.
@@ -148,7 +150,7 @@ struct Temporary(PathBuf);
 impl Temporary {
     fn new(folder: &Path) -> Self {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let time = super::Moment::now().epoch().to_bits();
+        let time = super::Timestamp::now().epoch().to_bits();
         Self(folder.join(format!(
             "{TEMPORARY}{}-{number}-{time:x}",
             std::process::id()

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bridge_catalog::{Catalog, Places};
+use bridge_catalog::{Catalog, SearchPaths};
 
 use super::*;
 
@@ -24,7 +24,7 @@ impl World {
         let state = root.join("MCPs");
         std::fs::create_dir_all(&state).unwrap();
         std::fs::write(state.join("servers.json"), text).unwrap();
-        Catalog::load(Places::new(
+        Catalog::load(SearchPaths::new(
             root.join("home"),
             root.join("project"),
             state,

@@ -165,7 +165,9 @@ async fn discover(
     let mut params = Map::new();
     params.insert("_meta".to_owned(), Value::Object(metadata.clone()));
     let result = match request(connection, "server/discover", params).await {
-        Err(HandshakeError::Failure(Failure::Rpc(error))) if error.code == code::UNSUPPORTED_VERSION => {
+        Err(HandshakeError::Failure(Failure::Rpc(error)))
+            if error.code == code::UNSUPPORTED_VERSION =>
+        {
             let supported = error
                 .data
                 .get("supported")
@@ -208,7 +210,10 @@ async fn request(
         .await
         .map_err(HandshakeError::Failure)?;
     if result.get().len() > LARGEST_ANSWER {
-        return Err(HandshakeError::Answer(format!("{} bytes", result.get().len())));
+        return Err(HandshakeError::Answer(format!(
+            "{} bytes",
+            result.get().len()
+        )));
     }
     Ok(result.value())
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::list::ToolList;
-use super::start::{RunningServer, Phase};
+use super::start::{Phase, RunningServer};
 use super::{CallContext, Error, Redactor, Shared, Status, lock, start};
 use bridge_catalog::{Definition, ServerName};
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Failure, OnChange, RequestContext};
-use super::handshake::{self, Peer, Questions, HandshakeError};
+use super::handshake::{self, HandshakeError, Peer, Questions};
 use super::http::oauth::Tokens;
 use super::server::Server;
 use super::stdio::{Process, Program, shortened};

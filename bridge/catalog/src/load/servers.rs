@@ -7,7 +7,7 @@ use super::super::definition::{Definition, ServerName, Source};
 use super::super::document::{Field, Node, Value};
 use super::super::entry::{self, Entry};
 use super::super::problem::{Problem, Reason, Severity};
-use super::super::{Known, Outcome, dialect};
+use super::super::{CatalogEntry, Outcome, dialect};
 use super::{File, Loader};
 
 /// Definitions read of one file.
@@ -155,7 +155,7 @@ impl Loader<'_> {
         } else {
             outcome(&name, &source, description.as_deref(), entry, failure)
         };
-        self.keep(Known {
+        self.keep(CatalogEntry {
             alias: String::new(),
             passed_over: Vec::new(),
             name,
@@ -166,7 +166,7 @@ impl Loader<'_> {
     }
 
     /// The first definition of a name wins, unless it cannot be used and a later one can.
-    fn keep(&mut self, mut known: Known) {
+    fn keep(&mut self, mut known: CatalogEntry) {
         match self.entries.get_mut(&known.name) {
             None => {
                 self.entries.insert(known.name.clone(), known);

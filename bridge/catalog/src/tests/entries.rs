@@ -141,10 +141,10 @@ fn the_bridge_found_itself_and_recursed() {
         }}"#,
     );
     let load = |allow_self| {
-        Catalog::load(Places {
+        Catalog::load(SearchPaths {
             executable: Some(own.clone()),
             allow_self,
-            ..world.places()
+            ..world.search_paths()
         })
     };
     let catalog = load(false);

@@ -9,10 +9,15 @@ fn every_place_is_considered_in_the_order_in_which_it_wins() {
         .environment
         .insert("MCP_SERVERS_CONFIG".to_owned(), "extra.json".to_owned());
     let list = |world: &World| {
-        let places = world.places();
+        let search_paths = world.search_paths();
         let mut lines = String::new();
-        for file in Catalog::load(places.clone()).files() {
-            let _ = writeln!(lines, "{:16} {}", file.client, places.shown(&file.path));
+        for file in Catalog::load(search_paths.clone()).files() {
+            let _ = writeln!(
+                lines,
+                "{:16} {}",
+                file.client,
+                search_paths.shown(&file.path)
+            );
         }
         lines
     };
@@ -91,7 +96,7 @@ fn nobody_knew_which_file_is_read() {
         .files()
         .iter()
         .filter_map(|file| match file.state {
-            FileState::Ignored(why) => Some((catalog.places().shown(&file.path), why)),
+            FileState::Ignored(why) => Some((catalog.search_paths().shown(&file.path), why)),
             _ => None,
         })
         .collect();
@@ -169,7 +174,7 @@ fn hostile_files_cost_only_themselves() {
 fn an_edit_is_picked_up_and_an_older_snapshot_stays_as_it_was() {
     let world = World::new();
     // It reads nothing before it is asked.
-    let watcher = Watcher::new(world.places());
+    let watcher = Watcher::new(world.search_paths());
     let path = world.write(
         "home/MCPs/a.json",
         r#"{"mcpServers": {"a": {"command": "x", "envFile": "e.env"}}}"#,
@@ -274,9 +279,9 @@ fn home_as_the_working_directory_is_considered_once() {
         r#"{"mcpServers": {"b": {"command": "x"}}}"#,
     );
     let home = world.root().join("home");
-    let catalog = Catalog::load(Places {
+    let catalog = Catalog::load(SearchPaths {
         cwd: home,
-        ..world.places()
+        ..world.search_paths()
     });
     assert_eq!(names(&catalog), ["a", "b"]);
     let paths: std::collections::BTreeSet<_> =

@@ -28,7 +28,7 @@ impl Doctor {
         telemetry::start_quietly(settings);
         let checks = block_on(async {
             let bridge = Bridge::new(settings);
-            let catalog = host::places(settings).map(Catalog::load);
+            let catalog = host::search_paths(settings).map(Catalog::load);
             let checks = examine(
                 settings,
                 bridge.launcher.finder(),

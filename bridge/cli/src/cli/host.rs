@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bridge_catalog::{Places, depth};
+use bridge_catalog::{SearchPaths, depth};
 use bridge_guardian::Guardian;
 use bridge_settings::Settings;
 use bridge_store::Store;
@@ -10,7 +10,7 @@ use bridge_tools::ToolCache;
 use bridge_upstream::Options;
 
 /// Where servers are defined for this process.
-pub(in crate::cli) fn places(settings: &Settings) -> Result<Places, String> {
+pub(in crate::cli) fn search_paths(settings: &Settings) -> Result<SearchPaths, String> {
     let host = &settings.host;
     let cwd = host
         .cwd()
@@ -18,11 +18,11 @@ pub(in crate::cli) fn places(settings: &Settings) -> Result<Places, String> {
     let home = host
         .home()
         .ok_or("there is no home folder: HOME is not set")?;
-    Ok(Places {
+    Ok(SearchPaths {
         extra: settings.servers_config.clone(),
         allow_self: settings.allow_self_server,
         executable: host.executable().map(Path::to_owned),
-        ..Places::new(
+        ..SearchPaths::new(
             home,
             cwd.to_owned(),
             settings.state_dir.clone(),
@@ -32,11 +32,11 @@ pub(in crate::cli) fn places(settings: &Settings) -> Result<Places, String> {
 }
 
 /// Likewise; where they cannot be told, no server is known, which costs nothing but servers.
-pub(in crate::cli) fn places_or_none(settings: &Settings) -> Places {
-    places(settings).unwrap_or_else(|problem| {
+pub(in crate::cli) fn places_or_none(settings: &Settings) -> SearchPaths {
+    search_paths(settings).unwrap_or_else(|problem| {
         tracing::warn!(%problem, "no MCP servers are known");
         let nowhere = settings.state_dir.clone();
-        Places::new(
+        SearchPaths::new(
             nowhere.clone(),
             nowhere.clone(),
             nowhere,
@@ -73,12 +73,12 @@ pub(in crate::cli) fn tokens(settings: &Settings) -> Option<PathBuf> {
 /// How servers are run.
 pub(in crate::cli) fn options(
     settings: &Settings,
-    places: &Places,
+    search_paths: &SearchPaths,
     guardian: Option<Guardian>,
 ) -> Options {
     Options {
-        environment: places.environment.clone(),
-        cwd: places.cwd.clone(),
+        environment: search_paths.environment.clone(),
+        cwd: search_paths.cwd.clone(),
         tokens: tokens(settings),
         guardian,
         ..Options::default()

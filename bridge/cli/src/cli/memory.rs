@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{exit, host, telemetry, terminal};
 use crate::report::clean;
 use bridge_settings::Settings;
-use bridge_store::{Error, Info, Listing, Loaded, Memory, Moment};
+use bridge_store::{Error, Info, Listing, Loaded, Memory, Timestamp};
 
 /// Shows and deletes memories: values that code has saved with `save_memory`.
 ///
@@ -193,7 +193,7 @@ fn table(listing: &Listing) -> String {
 }
 
 fn row(info: &Info) -> [String; 4] {
-    let time = info.updated_at.as_f64().map(Moment::from_epoch);
+    let time = info.updated_at.as_f64().map(Timestamp::from_epoch);
     let session = info.provenance["session"].as_str().unwrap_or("");
     [
         clean(&info.key),

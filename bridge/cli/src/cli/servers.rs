@@ -67,7 +67,7 @@ struct Search {
 impl Servers {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
         telemetry::start_quietly(settings);
-        let catalog = match host::places(settings) {
+        let catalog = match host::search_paths(settings) {
             Ok(places) => Catalog::load(places),
             Err(problem) => {
                 terminal::say(&problem);
@@ -101,7 +101,7 @@ impl Servers {
             Command::Check(check) => check.run(
                 &catalog,
                 &book,
-                host::options(settings, catalog.places(), host::guardian(settings)),
+                host::options(settings, catalog.search_paths(), host::guardian(settings)),
             ),
             Command::Login(login) => login.run(&catalog, host::tokens(settings)),
             Command::Logout(logout) => logout.run(&catalog, host::tokens(settings)),

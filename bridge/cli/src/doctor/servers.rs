@@ -65,21 +65,21 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use bridge_catalog::Places;
+    use bridge_catalog::SearchPaths;
 
     fn check(home: &Path, definitions: &str) -> Check {
         let file = home.join("servers.json");
         std::fs::write(&file, definitions).expect("written");
-        let places = Places {
+        let search_paths = SearchPaths {
             extra: Some(file),
-            ..Places::new(
+            ..SearchPaths::new(
                 home.into(),
                 home.into(),
                 home.join("state"),
                 BTreeMap::new(),
             )
         };
-        examine(Ok(&Catalog::load(places)))
+        examine(Ok(&Catalog::load(search_paths)))
     }
 
     #[test]

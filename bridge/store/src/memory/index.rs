@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{READ_LIMIT, head};
-use crate::write::{self, Stamp};
-use crate::{Error, Moment};
+use crate::write::{self, FileVersion};
+use crate::{Error, Timestamp};
 
 /// A memory without its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,8 +41,8 @@ pub struct Listing {
 /// A file.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    pub(crate) stamp: Stamp,
-    pub(crate) modified: Moment,
+    pub(crate) stamp: FileVersion,
+    pub(crate) modified: Timestamp,
     /// What it holds; `None` where nobody has looked, an error where it is no memory.
     info: Option<Result<Info, String>>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Entry {
 /// The files of the folder.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    folder: Option<Stamp>,
+    folder: Option<FileVersion>,
     entries: BTreeMap<String, Entry>,
     set_aside: Vec<String>,
     total: u64,
@@ -129,7 +129,7 @@ impl Index {
             if !facts.is_file() || !is_memory(&name) {
                 continue;
             }
-            let stamp = Stamp::of(&facts);
+            let stamp = FileVersion::of(&facts);
             let modified = stamp.modified();
             let info = known
                 .remove(&name)
@@ -156,10 +156,10 @@ impl Index {
             self.folder = None;
             return;
         };
-        let stamp = Stamp::of(&facts);
+        let stamp = FileVersion::of(&facts);
         let modified = facts
             .modified()
-            .map_or(Moment::from_epoch(0.0), Moment::from);
+            .map_or(Timestamp::from_epoch(0.0), Timestamp::from);
         let entry = Entry {
             stamp,
             modified,
@@ -222,9 +222,9 @@ fn is_memory(name: &str) -> bool {
 }
 
 /// Of the folder, if it is there.
-fn stamp_of(folder: &Path) -> io::Result<Option<Stamp>> {
+fn stamp_of(folder: &Path) -> io::Result<Option<FileVersion>> {
     match fs::metadata(folder) {
-        Ok(facts) => Ok(Some(Stamp::of(&facts))),
+        Ok(facts) => Ok(Some(FileVersion::of(&facts))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::Change;
 use super::index::Info;
-use crate::{Moment, Origin, hex};
+use crate::{Origin, Timestamp, hex};
 
 /// Fields with a meaning of their own.
 const KNOWN: [&str; 6] = [
@@ -81,7 +81,7 @@ impl<V: DeserializeOwned> Fields<V> {
 }
 
 impl Head {
-    pub(super) fn into_info(self, file: &str, size: u64, modified: Moment) -> Info {
+    pub(super) fn into_info(self, file: &str, size: u64, modified: Timestamp) -> Info {
         let modified = modified.epoch();
         Info {
             key: self.key.unwrap_or_else(|| stem(file)),
@@ -96,7 +96,7 @@ impl Head {
 
 impl Parsed {
     /// `modified` stands for times that the file does not tell.
-    pub(super) fn into_loaded(self, file: &str, bytes: &[u8], modified: Moment) -> Loaded {
+    pub(super) fn into_loaded(self, file: &str, bytes: &[u8], modified: Timestamp) -> Loaded {
         // What else is in the file is somebody's; where it cannot be held it is not kept.
         let rest = serde_json::from_slice(unmarked(bytes));
         let rest: Map<String, Value> = rest
@@ -131,7 +131,7 @@ pub(super) fn compose(
     change: &Change,
     before: Option<&Loaded>,
     origin: &Origin,
-    now: Moment,
+    now: Timestamp,
 ) -> String {
     let epoch = Number::from_f64(now.epoch()).map_or(Value::Null, Value::Number);
     let metadata = change

@@ -116,7 +116,13 @@ impl Connection {
         }
     }
 
-    fn server_request(self: &Arc<Self>, id: Value, method: &str, params: Value, origin: Option<u64>) {
+    fn server_request(
+        self: &Arc<Self>,
+        id: Value,
+        method: &str,
+        params: Value,
+        origin: Option<u64>,
+    ) {
         if method == "ping" {
             return self.reply(id, Ok(json!({})));
         }

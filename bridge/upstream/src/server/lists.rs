@@ -93,7 +93,8 @@ impl Server {
             request_context(context, deadline)
         })
         .await;
-        let (entries, incomplete) = pages.map_err(|failure| self.error(method, failure, &running))?;
+        let (entries, incomplete) =
+            pages.map_err(|failure| self.error(method, failure, &running))?;
         if let Some(reason) = incomplete {
             tracing::warn!(server.name = %self.name(), method, reason, "list is incomplete");
         }

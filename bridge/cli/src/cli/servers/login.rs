@@ -114,7 +114,7 @@ fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bridge_catalog::Places;
+    use bridge_catalog::SearchPaths;
 
     #[test]
     fn only_servers_with_an_address_have_a_login() {
@@ -123,7 +123,7 @@ mod tests {
         let text = r#"{"mcpServers": {"program": {"command": "x"}, "web": {"url": "http://127.0.0.1:9/mcp"},
             "keyed": {"url": "http://127.0.0.1:9/s/path-key?k=key-of-the-user"}}}"#;
         std::fs::write(root.join("a.json"), text).unwrap();
-        let catalog = Catalog::load(Places::new(
+        let catalog = Catalog::load(SearchPaths::new(
             root.join("home"),
             root.join("here"),
             root.clone(),

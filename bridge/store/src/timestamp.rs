@@ -7,9 +7,9 @@ const DAY: u64 = 86_400;
 
 /// A point in time, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct Timestamp(u64);
 
-impl Moment {
+impl Timestamp {
     /// This one.
     pub fn now() -> Self {
         Self::from(SystemTime::now())
@@ -32,14 +32,14 @@ impl Moment {
     }
 }
 
-impl From<SystemTime> for Moment {
+impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         Self(u64::try_from(since.as_micros()).unwrap_or(0))
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for Timestamp {
     /// `2026-11-29T21:57:00Z`, and with `{:.3}` as many digits of the second: `2026-11-29T21:57:00.042Z`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.seconds();
@@ -83,15 +83,15 @@ mod tests {
     #[test]
     fn dates() {
         let check = |seconds: u64, expected: &str| {
-            assert_eq!(Moment(seconds * 1_000_000).to_string(), expected);
+            assert_eq!(Timestamp(seconds * 1_000_000).to_string(), expected);
         };
         check(0, "1970-01-01T00:00:00Z");
         check(951_782_400, "2000-02-29T00:00:00Z");
         check(1_709_251_199, "2024-02-29T23:59:59Z");
         check(4_107_542_400, "2100-03-01T00:00:00Z");
-        assert_eq!(Moment::from_epoch(f64::NAN).seconds(), 0);
-        assert_eq!(Moment::from_epoch(-1.0).seconds(), 0);
-        assert!((Moment::from_epoch(1.5).epoch() - 1.5).abs() < 1e-9);
+        assert_eq!(Timestamp::from_epoch(f64::NAN).seconds(), 0);
+        assert_eq!(Timestamp::from_epoch(-1.0).seconds(), 0);
+        assert!((Timestamp::from_epoch(1.5).epoch() - 1.5).abs() < 1e-9);
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         check(47_540, (2100, 2, 28));
         check(47_541, (2100, 3, 1));
         let time = UNIX_EPOCH + Duration::from_millis(1_795_989_769_042);
-        let written = format!("{:.3}", Moment::from(time));
+        let written = format!("{:.3}", Timestamp::from(time));
         assert_eq!(written, "2026-11-29T22:02:49.042Z");
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Everything that decides which files are considered and how they read.
 #[derive(Clone)]
-pub struct Places {
+pub struct SearchPaths {
     /// The user's home folder.
     pub home: PathBuf,
     /// The folder the bridge was started in.
@@ -28,11 +28,11 @@ pub struct Places {
     pub environment: BTreeMap<String, String>,
 }
 
-impl std::fmt::Debug for Places {
+impl std::fmt::Debug for SearchPaths {
     /// Without the environment, which holds secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Places")
+            .debug_struct("SearchPaths")
             .field("home", &self.home)
             .field("cwd", &self.cwd)
             .field("state_dir", &self.state_dir)
@@ -49,8 +49,8 @@ pub enum Platform {
     MacOs,
 }
 
-impl Places {
-    /// The usual places for this environment.
+impl SearchPaths {
+    /// The usual paths for this environment.
     pub fn new(
         home: PathBuf,
         cwd: PathBuf,
