@@ -69,6 +69,9 @@ python: setup ## the guest's Python side on this machine's Python: ruff, mypy, p
 workflows: setup ## the workflows of GitHub: actionlint
 	@tests/setup/check-workflows.sh
 
+unit: ## the tests that take seconds and need no engine
+	@tests/setup/unit.sh
+
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
 	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from _mcp_guest.api.manual import text; print(text(), end="")' >bridge/server/src/manual.md
 

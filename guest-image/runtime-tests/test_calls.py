@@ -40,6 +40,8 @@ def test_more_than_64_calls_are_in_flight(host: Host) -> None:
     assert host.collect().result == "True"
 
 
+# Flaky: it measures the speed of a machine that others use as well. `.ci/run` tries it once more.
+@pytest.mark.flaky(reruns=1, condition="CI" in os.environ)
 def test_a_thousand_calls_take_longer_than_a_third_of_a_second(host: Host) -> None:
     # The best of some: other programs run on this machine too.
     best = 0.0
