@@ -75,8 +75,9 @@ unit: ## the tests that take seconds and need no engine
 manual: setup ## write the bridge's copy of the guest's manual (capability_summary)
 	@PYTHONPATH=guest-image/runtime tests/.cache/venv/bin/python -B -c 'from _mcp_guest.api.manual import text; print(text(), end="")' >bridge/server/src/manual.md
 
-reference: ## write the pages of docs/src/reference, which are made from the code
-	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference
+reference: ## write what is made from the code: the pages of docs/src/reference, and the table of settings for Nix
+	@cargo run --quiet --package bridge-settings --example nix_keys >bridge/settings/src/keys.json.new && mv bridge/settings/src/keys.json.new bridge/settings/src/keys.json
+	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference bridge/settings/src/keys.json
 
 links: ## are the links of all Markdown files right, and is every page of the book in its summary?
 	@python3 docs/check-links.py
