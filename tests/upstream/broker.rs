@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bridge_broker::{Broker, GuestError, Kind, Limits, Loaded, Response, Run, RunContext, Scope};
+use bridge_broker::{Broker, GuestError, Kind, Limits, Loaded, Outcome, Run, RunContext, Scope};
 use bridge_store::{self as store, Origin, Store};
 use bridge_tools::ToolBook;
 use bridge_upstream::NoClient;
@@ -47,7 +47,7 @@ impl Session {
         self.scope.load(&servers, "", &soon()).await
     }
 
-    pub(crate) fn run(&self) -> (Run, UnboundedReceiver<Response>) {
+    pub(crate) fn run(&self) -> (Run, UnboundedReceiver<Outcome>) {
         let context = RunContext {
             deadline: soon().deadline,
             cancel: CancellationToken::new(),
@@ -208,7 +208,7 @@ async fn a_guest_is_given_what_is_new_only() {
     let first = session.load(&["a", "b"]).await.unwrap();
     assert_eq!(names(&first), ["a", "b"]);
     assert_eq!(
-        first.install[1].to_json(),
+        serde_json::to_value(first.install[1].card()).unwrap(),
         json!({"name": "b", "alias": "b", "tools": [
             {"name": "create-issue", "alias": "create_issue", "input_schema": {"type": "object"}},
             {"name": "list", "alias": "list", "input_schema": {"type": "object"}},

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::request::{DocsQuery, Search, object};
-use super::run::Inner;
+use super::context::ActiveRun;
+use super::load::tool_cards;
+use super::params::{DocsQuery, Search, object};
 use super::{GuestError, Kind};
 use bridge_catalog::{Catalog, CatalogEntry, Definition, Outcome};
 use bridge_tools::{Detail, ServerTools, ToolDoc};
@@ -17,7 +18,7 @@ const USUAL_HITS: usize = 5;
 /// Names of servers that were never started.
 const MOST_NAMES: usize = 50;
 
-impl Inner {
+impl ActiveRun {
     /// Every known server, loaded or not, with what is wrong with it.
     pub(super) fn discovered(&self, catalog: &Catalog) -> Value {
         catalog.entries().map(|known| self.entry(known)).collect()
@@ -63,15 +64,7 @@ impl Inner {
         let known = catalog.get(&definition.name.0);
         let mut entry = known.map_or_else(|| json!({}), |known| self.entry(known));
         if let Some(tools) = self.scope.broker.book.tools(definition) {
-            let card = super::ServerCard {
-                definition: Arc::clone(definition),
-                tools,
-            };
-            entry["tools"] = card
-                .to_json()
-                .get_mut("tools")
-                .map(Value::take)
-                .unwrap_or_default();
+            entry["tools"] = serde_json::to_value(tool_cards(&tools)).unwrap_or_default();
         }
         if let Status::Running { peer, .. } = self.scope.broker.upstreams.status(&definition.name) {
             entry["serverInfo"] = peer.info;

@@ -4,10 +4,12 @@
 //! its calls. Whatever goes back to the guest has had all configured secrets taken out.
 
 mod calls;
+mod context;
 mod discovery;
+mod guest_error;
 mod load;
+mod params;
 mod redacting;
-mod refusal;
 mod request;
 mod run;
 mod state;
@@ -19,11 +21,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 pub use calls::{Summary, Tally};
+pub use context::{Outcome, RunContext};
+pub use guest_error::{GuestError, Kind};
 use load::Failure;
-pub use load::{Loaded, ServerCard};
+pub use load::{Loaded, LoadedServer};
 pub use redacting::Secrets;
-pub use refusal::{GuestError, Kind};
-pub use run::{Response, Run, RunContext};
+pub use run::Run;
 
 use bridge_catalog::{Catalog, Definition, ServerName, Watcher};
 use bridge_store::Store;

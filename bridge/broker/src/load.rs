@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use serde_json::{Map, Value};
 
 use super::{GuestError, Scope, lock};
 use bridge_catalog::{Catalog, Definition, ServerName};
-use bridge_tools::ServerTools;
+use bridge_tools::{ServerTools, Tool};
 use bridge_upstream::{CallContext, Status, ToolList};
+use bridge_wire::{ServerCard, ToolCard};
 
 /// More servers in one call are more likely a mistake than a wish.
 const MOST_SERVERS: usize = 100;
@@ -19,7 +19,7 @@ const MOST_SERVERS: usize = 100;
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// Servers whose proxies the guest has to make, or make anew.
-    pub install: Vec<ServerCard>,
+    pub install: Vec<LoadedServer>,
     /// Servers that were tried and are not up, and why.
     pub failed: Vec<(ServerName, GuestError)>,
     /// Those that failed in an earlier call, and were not tried again: this one has nothing to do with them.
@@ -37,39 +37,40 @@ pub(super) struct Failure {
     refusal: GuestError,
 }
 
-/// What the guest needs to know of a server.
+/// A server that is up, and its tools.
 #[derive(Debug, Clone)]
-pub struct ServerCard {
-    /// Its definition.
+pub struct LoadedServer {
+    /// The definition that the server was started from.
     pub definition: Arc<Definition>,
-    /// Its tools with their names in Python.
+    /// Tools of the server with their names in Python.
     pub tools: Arc<ServerTools>,
 }
 
-impl ServerCard {
-    /// As in `execute` frames.
-    pub fn to_json(&self) -> Value {
-        let mut card = Map::new();
-        card.insert("name".to_owned(), self.definition.name.0.clone().into());
-        card.insert("alias".to_owned(), self.definition.alias.clone().into());
-        if let Some(description) = &self.definition.description {
-            card.insert("description".to_owned(), description.clone().into());
+impl LoadedServer {
+    /// What the guest needs to make proxies for the server's tools.
+    pub fn card(&self) -> ServerCard<'_> {
+        ServerCard {
+            name: &self.definition.name.0,
+            alias: &self.definition.alias,
+            description: self.definition.description.as_deref(),
+            tools: tool_cards(&self.tools),
         }
-        let tools = self.tools.iter().map(|(tool, alias)| {
-            let mut entry = Map::new();
-            entry.insert("name".to_owned(), tool.name.clone().into());
-            entry.insert("alias".to_owned(), alias.into());
-            if let Some(description) = tool.description.as_ref().or(tool.title.as_ref()) {
-                entry.insert("description".to_owned(), description.clone().into());
-            }
-            entry.insert("input_schema".to_owned(), tool.input_schema.clone());
-            if let Some(schema) = &tool.output_schema {
-                entry.insert("output_schema".to_owned(), schema.clone());
-            }
-            Value::Object(entry)
-        });
-        card.insert("tools".to_owned(), tools.collect());
-        Value::Object(card)
+    }
+}
+
+/// What the guest needs to make proxies for these tools.
+pub(super) fn tool_cards(tools: &ServerTools) -> Vec<ToolCard<'_>> {
+    let card = |(tool, alias)| to_card(tool, alias);
+    tools.iter().map(card).collect()
+}
+
+fn to_card<'a>(tool: &'a Tool, alias: &'a str) -> ToolCard<'a> {
+    ToolCard {
+        name: &tool.name,
+        alias,
+        description: tool.description.as_deref().or(tool.title.as_deref()),
+        input_schema: &tool.input_schema,
+        output_schema: tool.output_schema.as_ref(),
     }
 }
 
@@ -192,7 +193,7 @@ impl Scope {
         let mut installed = lock(&self.installed);
         let before = installed.insert(definition.name.clone(), Arc::clone(&tools));
         if before.is_none_or(|before| *before != *tools) {
-            loaded.install.push(ServerCard {
+            loaded.install.push(LoadedServer {
                 definition: Arc::clone(definition),
                 tools,
             });

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::run::Inner;
+use super::context::ActiveRun;
+use super::load::tool_cards;
+use super::params::{DocsQuery, Search, fields};
 use super::state::StateRequest;
 use super::{GuestError, Kind, lock};
 use bridge_catalog::{Catalog, Definition};
@@ -41,20 +42,6 @@ pub(super) enum Request {
         arguments: Payload,
     },
     State(StateRequest),
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct DocsQuery {
-    pub(super) server: String,
-    pub(super) tool: Option<String>,
-    pub(super) detail: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Search {
-    pub(super) query: String,
-    pub(super) limit: Option<usize>,
-    pub(super) detail: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -155,19 +142,14 @@ impl Request {
                 let shown: String = other.chars().take(40).collect();
                 return Err(GuestError::new(
                     Kind::Type,
-                    format!("there is no request {shown:?}"),
+                    format!("unknown method {shown:?}"),
                 ));
             }
         })
     }
 }
 
-pub(super) fn fields<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, GuestError> {
-    serde_json::from_value(params)
-        .map_err(|error| GuestError::new(Kind::Type, format!("{method}: {error}")))
-}
-
-impl Inner {
+impl ActiveRun {
     /// Does what is asked for.
     pub(super) async fn answer(
         &self,
@@ -206,14 +188,7 @@ impl Inner {
             Request::ListTools(server) => {
                 let definition = self.scope.definition(catalog, &server)?;
                 let tools = self.scope.broker.tools(definition, context).await?;
-                let card = super::ServerCard {
-                    definition: Arc::clone(definition),
-                    tools,
-                };
-                card.to_json()
-                    .get_mut("tools")
-                    .map(Value::take)
-                    .unwrap_or_default()
+                return Ok(Payload::of(&tool_cards(&tools)));
             }
             Request::DescribeServer(server) => self.describe(catalog, &server)?,
             Request::ListServers => self
@@ -306,16 +281,6 @@ impl Inner {
     }
 }
 
-/// An object of the entries that are there.
-pub(super) fn object(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
-    let entries = entries.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Object(
-        entries
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -326,7 +291,7 @@ mod tests {
     fn requests_are_checked_before_anything_is_done() {
         let refused =
             |method: &str, params: Value| Request::read(method, params).unwrap_err().message;
-        assert_eq!(refused("rm", json!({})), "there is no request \"rm\"");
+        assert_eq!(refused("rm", json!({})), "unknown method \"rm\"");
         assert_eq!(
             refused("call_tool", json!({"server": "s"})),
             "call_tool: missing field `tool`"

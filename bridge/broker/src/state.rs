@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::request::{fields, object};
-use super::run::Inner;
+use super::context::ActiveRun;
+use super::params::{fields, object};
 use super::{GuestError, Kind};
 use bridge_store::{self as store, Change, Expected, Loaded, Origin, Store};
 use bridge_upstream::Payload;
@@ -103,7 +103,7 @@ impl StateRequest {
                 let shown: String = other.chars().take(40).collect();
                 Err(GuestError::new(
                     Kind::Type,
-                    format!("there is no request {shown:?}"),
+                    format!("unknown method {shown:?}"),
                 ))
             }
         }
@@ -173,7 +173,7 @@ fn record(loaded: &Loaded, with_value: bool) -> Payload {
     Payload::of(&record).one_line()
 }
 
-impl Inner {
+impl ActiveRun {
     /// Asks the store, in a thread that may block.
     pub(super) async fn state(&self, request: StateRequest) -> Result<Payload, GuestError> {
         let store = Arc::clone(&self.scope.broker.store);
@@ -235,7 +235,7 @@ mod tests {
         );
         assert_eq!(
             refused("memory.eat", json!({})),
-            "there is no request \"memory.eat\""
+            "unknown method \"memory.eat\""
         );
         assert_eq!(
             refused("memory.save", json!({"key": "k", "expected": 5})),

@@ -4,10 +4,9 @@
 use super::capture::Capture;
 use super::ending::Death;
 use super::files::Question;
-use super::servers::refusal;
 use super::start::RunningGuest;
-use bridge_broker::{Response, Run};
-use bridge_wire::{Event, ExecutionDone, FromGuest, TO_GUEST_LIMIT};
+use bridge_broker::{GuestError, Outcome, Run};
+use bridge_wire::{Event, ExecutionDone, FromGuest, RpcResponse, TO_GUEST_LIMIT};
 
 /// Meaningless frames (unknown types, stale numbers) that one run may hold.
 const IGNORED_LIMIT: u32 = 10_000;
@@ -129,21 +128,24 @@ impl RunningGuest {
     fn refuse(&mut self, call: u64, kind: &str, message: &str) -> Result<(), Death> {
         if self.link.sender.unsent() < ANSWERS_LIMIT {
             // A frame of this size is taken.
-            let _ = self.link.sender.queue_json(&refusal(call, kind, message));
+            let refusal = RpcResponse::refusal(call, kind, message);
+            let _ = self.link.sender.queue_bounded(&refusal);
         }
         self.ignore()
     }
 
     /// Puts an answer behind the frames that wait. One that is too large becomes an error.
-    pub(super) fn answer(&mut self, response: &Response) {
-        let call = response.call;
-        if let Err(size) = self.link.sender.queue_json(&response.frame()) {
+    pub(super) fn answer(&mut self, outcome: &Outcome) {
+        let call = outcome.call;
+        let result = outcome.result.as_ref().map_err(GuestError::to_wire);
+        let response = RpcResponse { call, result };
+        if let Err(size) = self.link.sender.queue_bounded(&response) {
             let message =
                 format!("the result has {size} bytes; at most {TO_GUEST_LIMIT} can be passed on");
             let _ = self
                 .link
                 .sender
-                .queue_json(&refusal(call, "MCPError", &message));
+                .queue_bounded(&RpcResponse::refusal(call, "MCPError", &message));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bridge_engine::{self as engine, Exit};
-use bridge_wire as guest;
+use bridge_wire::{self as guest, ConnectionLost};
 
 /// Exit status after SIGKILL.
 const KILLED: i64 = 137;
@@ -20,8 +20,8 @@ pub(super) enum Death {
     },
     /// Its output ended.
     Ended,
-    /// The engine lost it.
-    Lost(engine::Error),
+    /// The connection to it broke.
+    Lost(ConnectionLost),
     /// It broke the protocol and must be killed.
     Broken(guest::Error),
     /// It sent frames that mean nothing, without end, and must be killed.
@@ -100,8 +100,8 @@ impl Ending {
             (Death::Exit { .. }, None) => {
                 return Self::protocol("it said that it ended and went on");
             }
-            (Death::Lost(error), _) => return Self::lost(error),
-            (_, Some(Err(error))) => return Self::lost(&error),
+            (Death::Lost(error), _) => return Self::lost(&error.to_string()),
+            (_, Some(Err(error))) => return Self::lost(&error.to_string()),
             (_, None) => return Self::protocol("it closed its output and went on"),
         };
         match limit {
@@ -115,9 +115,9 @@ impl Ending {
         }
     }
 
-    fn lost(error: &engine::Error) -> Self {
+    fn lost(reason: &str) -> Self {
         Self::EngineLost {
-            reason: error.to_string(),
+            reason: reason.to_owned(),
         }
     }
 

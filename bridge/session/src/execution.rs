@@ -12,7 +12,7 @@ use super::dispatch::{ANSWERS_LIMIT, IDLE, Requests, STOPPING};
 use super::ending::Death;
 use super::servers::ServerCards;
 use super::start::{EXIT_LIMIT, RunningGuest};
-use bridge_broker::{self as broker, Response, Summary};
+use bridge_broker::{self as broker, Outcome, Summary};
 use bridge_wire::{ExecuteLimits, ExecutionDone, ToGuest};
 
 /// Bytes of frames to the guest that may wait when it says that it is done: an interrupt that came too late. For more,
@@ -65,7 +65,7 @@ pub(super) struct Execution<'a> {
     /// Takes its requests.
     pub(super) requests: broker::Run,
     /// Their answers.
-    pub(super) responses: mpsc::UnboundedReceiver<Response>,
+    pub(super) responses: mpsc::UnboundedReceiver<Outcome>,
     /// What became of its calls, once it is over.
     pub(super) calls: Option<Summary>,
 }

@@ -20,7 +20,7 @@ use super::ending::Death;
 use super::start::RunningGuest;
 use bridge_broker::Broker;
 use bridge_store::{Origin, Part, Seen, Store, Update};
-use bridge_wire::{ChangedFiles, FilePiece, State, ToGuest};
+use bridge_wire::{ChangedFiles, FilePiece, SavedTools, State, StateFile, StateUpdate, ToGuest};
 
 /// After a run, before files are read that the guest has not asked for: the next call may come at once.
 const CALM: Duration = Duration::from_millis(50);
@@ -162,10 +162,10 @@ impl RunningGuest {
     pub(super) fn take_update(&mut self, (seen, update): (Seen, Update)) {
         self.known.seen = seen;
         let awaited = std::mem::replace(&mut self.known.owed, update.more);
-        for frame in State::frames(&update, awaited) {
-            if self.link.sender.queue_json(&frame).is_err() {
+        for frame in State::frames(&to_wire(&update), awaited) {
+            if self.link.sender.queue_bounded(&frame).is_err() {
                 // A frame of this size is taken.
-                let _ = self.link.sender.queue_json(&frame.without_content());
+                let _ = self.link.sender.queue_bounded(&frame.without_content());
                 self.known
                     .notes
                     .push("not all of what is kept fits into the sandbox".to_owned());
@@ -319,6 +319,30 @@ impl RunningGuest {
             let paths: Vec<String> = lost.into_iter().collect();
             self.link.sender.queue(&ToGuest::Forget { paths: &paths });
         }
+    }
+}
+
+/// An update as the guest is told it.
+fn to_wire(update: &Update) -> StateUpdate<'_> {
+    let tools = update.tools.as_ref().map(|(saved, own)| {
+        let saved = saved.iter();
+        SavedTools {
+            saved: saved
+                .map(|tool| (tool.name.as_str(), tool.source.as_str()))
+                .collect(),
+            own,
+        }
+    });
+    let files = update.files.iter().map(|file| StateFile {
+        path: &file.path,
+        bytes: &file.bytes,
+        view: file.view,
+    });
+    StateUpdate {
+        tools,
+        files: files.collect(),
+        gone: &update.gone,
+        more: update.more,
     }
 }
 

@@ -3,12 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use futures_util::future::MaybeDone;
-use serde_json::{Value, json};
-
 use bridge_broker::{GuestError, Loaded, Scope};
 use bridge_catalog::ServerName;
-use bridge_wire::FailedServer;
+use bridge_wire::{EncodedCard, FailedServer};
+use futures_util::future::MaybeDone;
 
 /// Bytes of descriptions of tools that one call may bring to the guest.
 const CARDS_LIMIT: usize = 15 << 20;
@@ -21,7 +19,7 @@ const WORDS: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct ServerCards {
     /// For the guest to make proxies of.
-    pub(super) cards: Vec<Value>,
+    pub(super) cards: Vec<EncodedCard>,
     /// Names that could be loaded.
     pub(super) known: Vec<String>,
     /// Asked for, and not up. First those of which the answer has to tell.
@@ -40,10 +38,10 @@ impl ServerCards {
         let mut failed: Vec<FailedServer> = loaded.failed.into_iter().map(entry).collect();
         let mut cards = Vec::new();
         let mut room = CARDS_LIMIT;
-        for card in loaded.install {
-            let name = &card.definition.name.0;
-            let card = card.to_json();
-            let size = bridge_common::json::size_of(&card);
+        for server in loaded.install {
+            let name = &server.definition.name.0;
+            let card = server.card().encode();
+            let size = card.size();
             if let Some(rest) = room.checked_sub(size) {
                 room = rest;
                 cards.push(card);
@@ -96,9 +94,4 @@ where
     if !matches!(loading.output_mut(), Some(Err(_))) {
         std::future::pending::<()>().await;
     }
-}
-
-/// The answer to a request that did not come to the broker.
-pub(super) fn refusal(call: u64, kind: &str, message: &str) -> Value {
-    json!({"type": "rpc_response", "call": call, "success": false, "error": {"type": kind, "message": message}})
 }

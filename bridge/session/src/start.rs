@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -15,8 +16,9 @@ use super::files::Questions;
 use super::kept::Known;
 use super::{Guest, Launch, LaunchError, Progress};
 use bridge_broker::Broker;
+use bridge_engine::{self as engine, Attached};
 use bridge_store::{Part, Seen};
-use bridge_wire::{Event, FromGuest, Link, PROTOCOL, Ready};
+use bridge_wire::{Ends, Event, FromGuest, Link, Output, PROTOCOL, Ready};
 
 /// From attached to `ready`. A guest needs some 40 ms; this is for machines in deep trouble.
 const READY_LIMIT: Duration = Duration::from_secs(30);
@@ -201,7 +203,7 @@ async fn settle(guest: &mut dyn Guest) -> Result<(Link, Ready), LaunchError> {
     let attached = guest
         .attach()
         .ok_or_else(|| failure("the sandbox was not attached to".into()))?;
-    let mut link = Link::new(attached);
+    let mut link = Link::new(ends(attached));
     let seen = tokio::time::timeout(READY_LIMIT, until_ready(&mut link)).await;
     let death = match seen {
         Ok(Ok(ready)) if ready.protocol != PROTOCOL => {
@@ -236,6 +238,19 @@ async fn settle(guest: &mut dyn Guest) -> Result<(Link, Ready), LaunchError> {
         format!("; its last words: {words}")
     };
     Err(failure(format!("the sandbox {what}{said}")))
+}
+
+/// The ends of a container as the wire takes them.
+fn ends(attached: Attached) -> Ends {
+    let output = attached.output.map(|piece| match piece {
+        Ok(engine::Output::Stdout(bytes)) => Ok(Output::Stdout(bytes)),
+        Ok(engine::Output::Stderr(bytes)) => Ok(Output::Stderr(bytes)),
+        Err(error) => Err(error.into()),
+    });
+    Ends {
+        input: attached.input,
+        output: output.boxed(),
+    }
 }
 
 /// The first `ready`; what comes before it counts for nothing.

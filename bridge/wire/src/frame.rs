@@ -14,12 +14,16 @@ use super::{Error, GuestReport};
 
 mod done;
 mod lenient;
+mod rpc;
+mod servers;
 mod state;
 mod to_guest;
 
 pub use done::{DoneError, DoneFile, DoneStatus, ExecutionDone};
-pub use state::{ChangedFiles, FilePiece, State};
-pub use to_guest::{ExecuteLimits, FailedServer, ToGuest};
+pub use rpc::{RpcError, RpcResponse};
+pub use servers::{EncodedCard, ServerCard, ToolCard};
+pub use state::{ChangedFiles, FilePiece, SavedTools, State, StateFile, StateUpdate};
+pub use to_guest::{ExecuteLimits, FailedServer, Frame, ToGuest};
 
 use done::done;
 use lenient::{Number, Text};
@@ -292,5 +296,7 @@ fn dropped(raw: &RawDropped<'_>) -> Result<FromGuest<'static>, Error> {
     Ok(FromGuest::Dropped(Box::new(both)))
 }
 
+#[cfg(test)]
+mod protocol_page;
 #[cfg(test)]
 mod tests;

@@ -10,10 +10,11 @@ mod trace;
 
 pub use decoder::{FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT};
 pub use frame::{
-    ChangedFiles, DoneError, DoneFile, DoneStatus, Dropped, ExecuteLimits, ExecutionDone,
-    FailedServer, FilePiece, FromGuest, Ready, State, StreamKind, ToGuest,
+    ChangedFiles, DoneError, DoneFile, DoneStatus, Dropped, EncodedCard, ExecuteLimits,
+    ExecutionDone, FailedServer, FilePiece, Frame, FromGuest, Ready, RpcError, RpcResponse,
+    SavedTools, ServerCard, State, StateFile, StateUpdate, StreamKind, ToGuest, ToolCard,
 };
-pub use link::{Event, Link};
+pub use link::{ConnectionLost, Ends, Event, Link, Output};
 
 /// Version of the protocol that this bridge speaks.
 pub const PROTOCOL: u32 = 1;

@@ -8,11 +8,9 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use serde::Serialize;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::{Error, FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT, ToGuest, trace};
-use bridge_engine::{self as engine, Attached, Output};
+use super::{Error, FRAME_LIMIT, Frame, LineDecoder, TO_GUEST_LIMIT, ToGuest, trace};
 
 /// How much of the container's own standard error is remembered.
 const TAIL: usize = 8 << 10;
@@ -20,7 +18,27 @@ const TAIL: usize = 8 << 10;
 /// What has been sent is dropped from the buffer when it is this much, also where there is always more to send.
 const SENT: usize = 1 << 20;
 
-/// A guest's two directions.
+/// The two ends of an attached guest, whatever runs it.
+pub struct Ends {
+    /// The guest's standard input.
+    pub input: Pin<Box<dyn AsyncWrite + Send>>,
+    /// The guest's standard output and standard error, until both are closed or the connection is lost.
+    pub output: BoxStream<'static, Result<Output, ConnectionLost>>,
+}
+
+/// A piece of what a guest writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// A part of the stream of frames.
+    Stdout(Bytes),
+    /// What the container's runtime or the interpreter itself complains about.
+    Stderr(Bytes),
+}
+
+/// Why the connection to a guest broke, in the words of whatever runs the guest.
+pub type ConnectionLost = Box<dyn std::error::Error + Send + Sync>;
+
+/// Both directions of one guest.
 pub struct Link {
     /// To the guest.
     pub sender: Sender,
@@ -29,17 +47,17 @@ pub struct Link {
 }
 
 impl Link {
-    /// Takes over the ends of an attached container.
-    pub fn new(attached: Attached) -> Self {
+    /// Takes over the ends of an attached guest.
+    pub fn new(ends: Ends) -> Self {
         Self {
             sender: Sender {
-                input: attached.input,
+                input: ends.input,
                 buffer: Vec::new(),
                 written: 0,
                 flushed: true,
             },
             receiver: Receiver {
-                output: attached.output,
+                output: ends.output,
                 decoder: LineDecoder::new(FRAME_LIMIT),
                 tail: Vec::new(),
                 received: 0,
@@ -66,8 +84,9 @@ impl Sender {
         self.flushed = false;
     }
 
-    /// Likewise, a frame that is made elsewhere. One that is larger than a frame may be is not taken; its size comes back.
-    pub fn queue_json(&mut self, frame: &impl Serialize) -> Result<(), usize> {
+    /// Puts a frame of any size behind those that wait. A frame beyond [`TO_GUEST_LIMIT`] is not taken; the error is its
+    /// size in bytes.
+    pub fn queue_bounded(&mut self, frame: &impl Frame) -> Result<(), usize> {
         self.compact();
         let before = self.buffer.len();
         // Writing JSON to memory cannot fail; if it did, nothing would be sent.
@@ -126,15 +145,15 @@ pub enum Event {
     Line(Bytes),
     /// The guest closed its output.
     Ended,
-    /// The engine lost the guest.
-    Lost(engine::Error),
+    /// The connection to the guest broke.
+    Lost(ConnectionLost),
     /// The guest broke the protocol.
     Broken(Error),
 }
 
 /// Lines from the guest.
 pub struct Receiver {
-    output: BoxStream<'static, Result<Output, engine::Error>>,
+    output: BoxStream<'static, Result<Output, ConnectionLost>>,
     decoder: LineDecoder,
     tail: Vec<u8>,
     received: u64,
@@ -190,19 +209,26 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RpcResponse;
 
     #[tokio::test]
-    async fn a_frame_beyond_the_limit_is_not_taken_and_16_mib_are() {
-        let attached = Attached {
+    async fn results_of_16_mib_are_taken_and_frames_beyond_the_limit_are_not() {
+        let ends = Ends {
             input: Box::pin(tokio::io::sink()),
             output: futures_util::stream::empty().boxed(),
         };
-        let mut sender = Link::new(attached).sender;
-        let result = |bytes: usize| serde_json::json!({"payload": "x".repeat(bytes)});
-        assert_eq!(sender.queue_json(&result(16 << 20)), Ok(()));
+        let mut sender = Link::new(ends).sender;
+        let queue = |sender: &mut Sender, bytes: usize| {
+            let payload = "x".repeat(bytes);
+            sender.queue_bounded(&RpcResponse {
+                call: 1,
+                result: Ok(&payload),
+            })
+        };
+        assert_eq!(queue(&mut sender, 16 << 20), Ok(()));
         let before = sender.unsent();
         assert!(before > 16 << 20);
-        let refused = sender.queue_json(&result(TO_GUEST_LIMIT)).unwrap_err();
+        let refused = queue(&mut sender, TO_GUEST_LIMIT).unwrap_err();
         assert!(refused > TO_GUEST_LIMIT);
         assert_eq!(sender.unsent(), before);
         sender.flush().await.unwrap();

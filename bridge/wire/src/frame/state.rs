@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::fields;
 use super::lenient::Text;
 use crate::Error;
-use bridge_store::{StateFile, Tool, Update};
 
 /// Bytes of files in one frame.
 const FRAME_BYTES: usize = 4 << 20;
@@ -41,7 +40,7 @@ pub struct FilePiece<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawPiece<'a> {
+pub(super) struct RawPiece<'a> {
     #[serde(borrow)]
     path: Text<'a>,
     #[serde(borrow, default)]
@@ -71,12 +70,45 @@ pub(super) fn piece(line: &[u8]) -> Result<FilePiece<'_>, Error> {
     })
 }
 
+/// News about what outlives sessions, for one guest.
+#[derive(Debug, Default)]
+pub struct StateUpdate<'a> {
+    /// Saved tools, where they are news.
+    pub tools: Option<SavedTools<'a>>,
+    /// Files that are new or were changed.
+    pub files: Vec<StateFile<'a>>,
+    /// Paths of files that were deleted.
+    pub gone: &'a [String],
+    /// There are files that are read later.
+    pub more: bool,
+}
+
+/// The saved tools of a session.
+#[derive(Debug, Serialize)]
+pub struct SavedTools<'a> {
+    /// Name and source of each.
+    pub saved: Vec<(&'a str, &'a str)>,
+    /// The rest of the file of tools, which its owner wrote.
+    pub own: &'a str,
+}
+
+/// A file below `/projects`.
+#[derive(Debug, Clone, Copy)]
+pub struct StateFile<'a> {
+    /// Path below `/projects`.
+    pub path: &'a str,
+    /// Whole content.
+    pub bytes: &'a [u8],
+    /// The guest may look at it and not change it.
+    pub view: bool,
+}
+
 /// What a guest is told of what is kept: saved tools before it runs code, files then or later.
 #[derive(Debug, Default, Serialize)]
 #[serde(tag = "type", rename = "state")]
 pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Tools<'a>>,
+    tools: Option<&'a SavedTools<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<Piece<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -86,12 +118,6 @@ pub struct State<'a> {
     /// There are files that come in later frames.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     more: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Tools<'a> {
-    saved: Vec<(&'a str, &'a str)>,
-    own: &'a str,
 }
 
 /// `[path, text]`, `[path, null, base64]`; a fourth item says that it goes behind what is there.
@@ -121,34 +147,27 @@ impl Serialize for Piece<'_> {
 impl<'a> State<'a> {
     /// As few frames as their size allows; none where there is nothing to tell. `awaited`: the guest was told of more, so
     /// that it has to learn that this is all.
-    pub fn frames(update: &'a Update, awaited: bool) -> Vec<Self> {
+    pub fn frames(update: &'a StateUpdate<'a>, awaited: bool) -> Vec<Self> {
         let mut frames = Vec::new();
-        let tools = update.tools.as_ref().map(|(saved, own)| Tools {
-            saved: saved
-                .iter()
-                .map(|Tool { name, source }| (name.as_str(), source.as_str()))
-                .collect(),
-            own,
-        });
         let mut frame = Self {
-            tools,
-            gone: &update.gone,
+            tools: update.tools.as_ref(),
+            gone: update.gone,
             ..Self::default()
         };
         let mut room = FRAME_BYTES;
-        for StateFile { path, bytes, view } in &update.files {
+        for &StateFile { path, bytes, view } in &update.files {
             let pieces = bytes.chunks(FRAME_BYTES).enumerate();
             let nothing = bytes.is_empty().then_some((0, &[][..]));
             for (number, bytes) in pieces.chain(nothing) {
                 let Some(left) = room.checked_sub(bytes.len() + path.len()) else {
                     frame.more = true;
                     frames.push(std::mem::take(&mut frame));
-                    frame.add(path, bytes, *view, number > 0);
+                    frame.add(path, bytes, view, number > 0);
                     room = FRAME_BYTES.saturating_sub(bytes.len() + path.len());
                     continue;
                 };
                 room = left;
-                frame.add(path, bytes, *view, number > 0);
+                frame.add(path, bytes, view, number > 0);
             }
         }
         frame.more = update.more;
@@ -187,35 +206,30 @@ mod tests {
 
     use super::*;
 
-    fn file(path: &str, bytes: &[u8], view: bool) -> StateFile {
-        StateFile {
-            path: path.to_owned(),
-            bytes: bytes.to_vec(),
-            view,
-        }
+    fn file<'a>(path: &'a str, bytes: &'a [u8], view: bool) -> StateFile<'a> {
+        StateFile { path, bytes, view }
     }
 
     #[test]
     fn a_start_is_told_in_bounded_frames() {
-        let update = Update {
-            tools: Some((
-                vec![Tool {
-                    name: "f".to_owned(),
-                    source: "def f(): 1\n".to_owned(),
-                }],
-                "x = 1".to_owned(),
-            )),
+        let large = vec![b'x'; FRAME_BYTES + 1];
+        let gone = ["c".to_owned()];
+        let update = StateUpdate {
+            tools: Some(SavedTools {
+                saved: vec![("f", "def f(): 1\n")],
+                own: "x = 1",
+            }),
             files: vec![
                 file("a", b"text", false),
                 file("b", b"\xff", false),
                 file("empty", b"", false),
                 file("memory/k.json", b"{}", true),
-                file("large", &vec![b'x'; FRAME_BYTES + 1], false),
+                file("large", &large, false),
             ],
-            gone: vec!["c".to_owned()],
-            ..Update::default()
+            gone: &gone,
+            ..StateUpdate::default()
         };
-        let shown = |update: &Update, awaited| -> Vec<Value> {
+        let shown = |update: &StateUpdate<'_>, awaited| -> Vec<Value> {
             let frames = State::frames(update, awaited);
             let frames = frames.iter().map(serde_json::to_value);
             frames.map(Result::unwrap).collect()
@@ -232,12 +246,12 @@ mod tests {
         assert_eq!(frames[2]["files"], json!([["large", null, "eA==", true]]));
         let more: Vec<bool> = frames.iter().map(|frame| frame["more"] == true).collect();
         assert_eq!(more, [true, true, false]);
-        assert!(shown(&Update::default(), false).is_empty());
+        assert!(shown(&StateUpdate::default(), false).is_empty());
         let bare = json!({"type": "state"});
-        assert_eq!(shown(&Update::default(), true), [bare]);
-        let later = Update {
+        assert_eq!(shown(&StateUpdate::default(), true), [bare]);
+        let later = StateUpdate {
             more: true,
-            ..Update::default()
+            ..StateUpdate::default()
         };
         assert_eq!(
             shown(&later, false),

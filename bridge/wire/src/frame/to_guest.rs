@@ -1,9 +1,22 @@
 //! The frames to the guest.
 
 use serde::Serialize;
-use serde_json::Value;
 
-/// A frame to the guest.
+use super::{EncodedCard, RpcResponse, State};
+
+/// A frame that may be as large as what it passes on. Only this crate has any.
+pub trait Frame: Serialize + private::Sealed {}
+
+mod private {
+    pub trait Sealed {}
+}
+
+impl private::Sealed for State<'_> {}
+impl Frame for State<'_> {}
+impl<P: Serialize> private::Sealed for RpcResponse<'_, P> {}
+impl<P: Serialize> Frame for RpcResponse<'_, P> {}
+
+/// A frame to the guest that is small beside what a frame may be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ToGuest<'a> {
@@ -18,8 +31,8 @@ pub enum ToGuest<'a> {
         /// What it may use.
         limits: ExecuteLimits,
         /// Servers whose proxies are to be made, or made anew.
-        #[serde(skip_serializing_if = "<[Value]>::is_empty")]
-        servers: &'a [Value],
+        #[serde(skip_serializing_if = "<[EncodedCard]>::is_empty")]
+        servers: &'a [EncodedCard],
         /// Names of all servers that could be loaded.
         known: &'a [String],
         /// Servers that were asked for and are not up.

@@ -1,9 +1,10 @@
 //! Why a request has no result, in the shape that the guest raises it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use bridge_catalog::ServerName;
 use bridge_upstream::{self as upstream, RpcError};
+use bridge_wire as wire;
 
 /// The exception that user code sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,21 +78,15 @@ impl GuestError {
         self
     }
 
-    /// As in a `rpc_response` frame.
-    pub(super) fn into_json(self) -> Value {
-        let mut error = Map::new();
-        error.insert("type".to_owned(), self.kind.name().into());
-        error.insert("message".to_owned(), self.message.into());
-        if let Some(server) = self.server {
-            error.insert("server".to_owned(), server.into());
+    /// The error as the guest is told it.
+    pub fn to_wire(&self) -> wire::RpcError<'_> {
+        wire::RpcError {
+            class: self.kind.name(),
+            message: &self.message,
+            server: self.server.as_deref(),
+            tool: self.tool.as_deref(),
+            details: (!self.details.is_null()).then_some(&*self.details),
         }
-        if let Some(tool) = self.tool {
-            error.insert("tool".to_owned(), tool.into());
-        }
-        if !self.details.is_null() {
-            error.insert("details".to_owned(), *self.details);
-        }
-        Value::Object(error)
     }
 }
 
