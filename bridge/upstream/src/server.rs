@@ -251,7 +251,6 @@ impl Server {
             definition: &self.definition,
             options: &self.shared.options,
             redactor: &self.redactor,
-            watchdog: self.shared.watchdog(),
             large: &self.shared.large,
             offers,
             on_change: Arc::new(on_change),

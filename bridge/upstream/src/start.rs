@@ -19,7 +19,6 @@ use super::handshake::{self, HandshakeError, Peer, Questions};
 use super::oauth::Tokens;
 use super::transport::http::{self, with_root_cause};
 use super::transport::stdio::{Process, Program, shortened};
-use super::watchdog::Watchdog;
 use super::{Error, Options, Redactor, environment, program};
 
 /// What to start, and for whom.
@@ -27,7 +26,6 @@ pub(super) struct StartSpec<'a> {
     pub(super) definition: &'a Definition,
     pub(super) options: &'a Options,
     pub(super) redactor: &'a Redactor,
-    pub(super) watchdog: Option<Watchdog>,
     /// Room for large answers, shared by all servers.
     pub(super) large: &'a Arc<Semaphore>,
     /// Capabilities of the client behind the first call.
@@ -157,7 +155,7 @@ async fn start_process(
         environment,
         cwd: command.cwd.to_owned(),
         redactor: spec.redactor.clone(),
-        watchdog: spec.watchdog.clone(),
+        guardian: options.guardian.clone(),
         result_bytes: options.result_bytes,
         large: Arc::clone(spec.large),
     };

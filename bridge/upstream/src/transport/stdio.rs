@@ -24,8 +24,8 @@ use crate::group::Group;
 use crate::message::Outgoing;
 use crate::payload::LARGE;
 use crate::redact::Redactor;
-use crate::watchdog::Watchdog;
 use bridge_catalog::ServerName;
+use bridge_guardian::Guardian;
 
 /// Messages waiting to be written, of any size; more make their senders wait.
 const QUEUE: usize = 8;
@@ -45,7 +45,7 @@ pub(crate) struct Program {
     pub(crate) environment: std::collections::BTreeMap<String, String>,
     pub(crate) cwd: PathBuf,
     pub(crate) redactor: Redactor,
-    pub(crate) watchdog: Option<Watchdog>,
+    pub(crate) guardian: Option<Guardian>,
     pub(crate) result_bytes: usize,
     /// Room for large answers.
     pub(crate) large: Arc<Semaphore>,
@@ -77,7 +77,7 @@ impl Process {
             .spawn()?;
         let group = child
             .id()
-            .and_then(|leader| Group::new(leader, program.watchdog));
+            .and_then(|leader| Group::new(leader, program.guardian));
         let (Some(input), Some(output), Some(errors), Some(group)) = (
             child.stdin.take(),
             child.stdout.take(),
