@@ -21,7 +21,6 @@ mod server;
 mod start;
 mod stdio;
 mod tail;
-pub mod watchdog;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -46,6 +45,7 @@ pub use program::Missing;
 pub use redact::{REDACTED, Redactor};
 
 use bridge_catalog::{Definition, ServerName};
+use bridge_guardian::Guardian;
 use message::Params;
 use payload::LARGE_AT_ONCE;
 use server::Server;
@@ -72,8 +72,8 @@ pub struct Options {
     pub result_bytes: usize,
     /// Folder of OAuth tokens; `None`: there are none.
     pub tokens: Option<PathBuf>,
-    /// Command that runs [`watchdog::run`]; `None`: servers that ignore the end of their input outlive a killed bridge.
-    pub watchdog: Option<Vec<String>>,
+    /// Ends servers should this process be killed; without it, servers that ignore the end of their input live on.
+    pub guardian: Option<Guardian>,
 }
 
 impl Default for Options {
@@ -88,7 +88,7 @@ impl Default for Options {
             parallel: 64,
             result_bytes: 16 * 1024 * 1024,
             tokens: None,
-            watchdog: None,
+            guardian: None,
         }
     }
 }
@@ -141,7 +141,6 @@ pub struct Upstreams {
 /// What all servers have in common.
 struct Shared {
     options: Options,
-    watchdog: Mutex<Option<watchdog::Watchdog>>,
     changes: broadcast::Sender<ServerName>,
     stopped: CancellationToken,
     /// Room for large answers, of all servers together.
@@ -153,7 +152,6 @@ impl Upstreams {
     pub fn new(options: Options) -> Self {
         let shared = Shared {
             options,
-            watchdog: Mutex::default(),
             changes: broadcast::channel(64).0,
             stopped: CancellationToken::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
@@ -281,9 +279,8 @@ impl Upstreams {
             .await
             .is_err()
         {
-            tracing::warn!("some servers took too long to stop and were left to the watchdog");
+            tracing::warn!("some servers took too long to stop and were left to the guardian");
         }
-        *lock(&self.shared.watchdog) = None;
     }
 
     /// The actor for `definition`; one for an older definition of the name is stopped.
@@ -311,24 +308,6 @@ impl Upstreams {
             tokio::spawn(async move { old.retire().await });
         }
         Ok(server)
-    }
-}
-
-impl Shared {
-    /// The watchdog, started with the first server.
-    fn watchdog(&self) -> Option<watchdog::Watchdog> {
-        let mut watchdog = lock(&self.watchdog);
-        if watchdog.is_none()
-            && let Some(command) = &self.options.watchdog
-        {
-            match watchdog::Watchdog::start(command) {
-                Ok(started) => *watchdog = Some(started),
-                Err(error) => {
-                    tracing::warn!(%error, "watchdog did not start; servers may outlive a bridge that is killed");
-                }
-            }
-        }
-        watchdog.clone()
     }
 }
 

@@ -122,7 +122,7 @@ async fn start_process(
         environment,
         cwd,
         redactor: server.redactor.clone(),
-        watchdog: server.shared.watchdog(),
+        guardian: server.shared.options.guardian.clone(),
         result_bytes: options.result_bytes,
         large: Arc::clone(&server.shared.large),
     };

@@ -24,8 +24,8 @@ use super::connection::{Connection, Failure, OnChange, Outbox};
 use super::group::Group;
 use super::message::Outgoing;
 use super::redact::Redactor;
-use super::watchdog::Watchdog;
 use bridge_catalog::ServerName;
+use bridge_guardian::Guardian;
 
 /// Messages waiting to be written, of any size; more make their senders wait.
 const QUEUE: usize = 8;
@@ -45,7 +45,7 @@ pub(super) struct Program {
     pub(super) environment: std::collections::BTreeMap<String, String>,
     pub(super) cwd: PathBuf,
     pub(super) redactor: Redactor,
-    pub(super) watchdog: Option<Watchdog>,
+    pub(super) guardian: Option<Guardian>,
     pub(super) result_bytes: usize,
     /// Room for large answers.
     pub(super) large: Arc<Semaphore>,
@@ -77,7 +77,7 @@ impl Process {
             .spawn()?;
         let group = child
             .id()
-            .and_then(|leader| Group::new(leader, program.watchdog));
+            .and_then(|leader| Group::new(leader, program.guardian));
         let (Some(input), Some(output), Some(errors), Some(group)) = (
             child.stdin.take(),
             child.stdout.take(),
