@@ -231,7 +231,7 @@ fn bad_addresses_and_tokens_are_named() {
         let (code, told) = run(&["--http", address]);
         assert_eq!(code, Some(2), "{address}: {told}");
         assert!(
-            told.contains("--http is") && told.contains("a loopback address"),
+            told.contains("invalid --http") && told.contains("a loopback address"),
             "{told}"
         );
     }
