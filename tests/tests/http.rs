@@ -242,7 +242,10 @@ fn bad_addresses_and_tokens_are_named() {
         "/nowhere/token",
     ]);
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("/nowhere/token cannot be read"), "{told}");
+    assert!(
+        told.contains("cannot read the token file /nowhere/token"),
+        "{told}"
+    );
 }
 
 fn the_official_client_over_http(engine: &EngineUnderTest) {

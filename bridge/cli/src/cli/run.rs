@@ -16,7 +16,7 @@ use super::progress::Bars;
 use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
 use bridge_render::{Payload, count};
-use bridge_server::{CallDefaults, Rejected, WHOLE, request};
+use bridge_server::{CallDefaults, Rejected, UNCUT, request};
 use bridge_session::{CODE_LIMIT, Captured, RunOutcome, Sessions, Status};
 use bridge_settings::Settings;
 
@@ -203,7 +203,7 @@ fn exit_code(outcome: &Result<RunOutcome, Rejected>) -> u8 {
 
 fn print_json(outcome: Result<RunOutcome, Rejected>, named: bool) -> std::io::Result<()> {
     let payload = match outcome {
-        Ok(outcome) => Payload::of_run(outcome, named, WHOLE),
+        Ok(outcome) => Payload::of_run(outcome, named, UNCUT),
         Err(refused) => refused.into_payload(),
     };
     terminal::out(format!("{}\n", payload.structured()).as_bytes())
@@ -249,7 +249,7 @@ fn print_outcome(outcome: RunOutcome) -> std::io::Result<()> {
             ..outcome
         },
         false,
-        WHOLE,
+        UNCUT,
     );
     if let Some(note) = &payload.note {
         terminal::say(&format!("note: {note}"));
