@@ -18,7 +18,7 @@ use super::inbox::Inbox;
 use super::progress::{Reports, Steps};
 use super::relay::{self, Relay};
 use super::{Rejected, Server, exact, tasks};
-use bridge_render::Payload;
+use bridge_render::Rendered;
 use bridge_session::{Client, Run, RunOutcome};
 
 /// How far a call has brought a run.
@@ -76,7 +76,7 @@ impl Server {
         };
         Ok(match turn {
             CallProgress::Answered(outcome) => self
-                .answer(&Payload::of_run(*outcome, named, text_bytes))
+                .answer(&Rendered::of_run(&outcome, named, text_bytes))
                 .into(),
             CallProgress::Asks(questions) => questions.into(),
             CallProgress::Task(run) => tasks::created(&run).into(),
@@ -198,7 +198,7 @@ async fn wait(
             None => pending().await,
         }
     };
-    let (mut ended, mut given_up) = (pin!(run.ended()), pin!(given_up));
+    let (mut ended, mut given_up) = (pin!(run.ended_or_given_up()), pin!(given_up));
     let (mut enough, mut asked) = (pin!(sleep(limit.unwrap_or_default())), pin!(asked));
     loop {
         tokio::select! {
