@@ -82,7 +82,7 @@ async fn a_file_with_a_secret_of_a_definition_was_given_to_the_guest() {
     assert_eq!(told(&broker).await, (all, Vec::new()));
 }
 
-const ROOT: &str = "from _mcp_guest.state().projects import ROOT\nimport os\n";
+const ROOT: &str = "from _mcp_guest.state.projects import ROOT\nimport os\n";
 
 #[tokio::test]
 async fn memories_tools_and_files_are_there_after_a_reset() {
@@ -158,7 +158,7 @@ async fn files_are_there_for_code_that_does_not_name_their_folder() {
     std::fs::write(state.join("user_tools/a"), "one").unwrap();
     std::fs::write(state.join("user_tools/memory/k.json"), "{}").unwrap();
     let sessions = sessions(local, &state, false);
-    let root = "import os, sys, subprocess\nROOT = vars(sys.modules['_mcp_guest.state().proj' + 'ects'])['ROOT']\n";
+    let root = "import os, sys, subprocess\nROOT = vars(sys.modules['_mcp_guest.state.proj' + 'ects'])['ROOT']\n";
     // The first run of its guest, in each case.
     for look in [
         "print(open(ROOT + '/a').read())",

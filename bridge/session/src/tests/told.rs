@@ -29,6 +29,13 @@ impl RunOutcome {
                 traceback: exception.traceback.clone(),
             });
         }
+        if self.ending == Ending::Failed {
+            return Some(RunError {
+                kind: "error".to_owned(),
+                message: "the code failed; why is not known".to_owned(),
+                traceback: String::new(),
+            });
+        }
         let message = words::message(&self.ending, self.identity.timeout, true)?;
         let traceback = match &self.ending {
             Ending::Stopped {
