@@ -1,4 +1,4 @@
-"""Fixtures: a fresh guest per test, or one per module where tests do not disturb each other."""
+"""Fixtures: a new guest per test, or one per module where tests do not affect each other."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +41,7 @@ def shared_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
 
 @pytest.fixture
 def echo(tmp_path: Path) -> Iterator[Host]:
-    """A host with a server that echoes."""
+    """A host with a server whose tool returns its arguments."""
     made = host_at(tmp_path)
     made.check("import asyncio, threading, time, json, pickle", [S])
     yield made

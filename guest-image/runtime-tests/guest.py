@@ -1,4 +1,5 @@
-"""A small host for tests: starts the guest over pipes, sends frames, reads what comes back, never waits for ever."""
+"""A small host for tests: starts a guest over pipes, sends frames and reads the replies, with a
+time limit."""
 
 import base64
 from collections.abc import Iterator
@@ -14,19 +15,23 @@ import time
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+# Where the tests themselves run in an image, `GUEST_ENTRY` says where the runtime is.
 RUNTIME = HERE.parent / "runtime"
-# In a folder of this name its frame is no user code.
-ELDER_PYTHON = HERE / "site-packages" / "elder_python.py"
+if "GUEST_ENTRY" in os.environ and "GUEST_PYTHON" not in os.environ:
+    RUNTIME = Path(os.environ["GUEST_ENTRY"]).parent
+# The name of its folder marks it as library code, so that tracebacks do not show it.
+OLDER_PYTHON = HERE / "site-packages" / "older_python.py"
 PATIENCE_SECONDS = 30.0
 Frame = dict[str, Any]
 
 
 def command() -> list[str]:
-    """How to start a guest: `GUEST_PYTHON` and `GUEST_ENTRY` choose another Python, in another root perhaps."""
+    """How to start a guest: `GUEST_PYTHON` and `GUEST_ENTRY` choose another Python, perhaps in
+    another root."""
     python = shlex.split(os.environ.get("GUEST_PYTHON", sys.executable))
     entry = [os.environ.get("GUEST_ENTRY", str(RUNTIME / "entry.py"))]
     if "GUEST_PYTHON" not in os.environ:
-        entry.insert(0, str(ELDER_PYTHON))
+        entry.insert(0, str(OLDER_PYTHON))
     return [*python, "-I", "-S", *entry]
 
 
@@ -37,7 +42,7 @@ def is_pid_1() -> bool:
 
 @dataclass(slots=True)
 class Outcome:
-    """All that came for one run."""
+    """Everything that came for one run."""
 
     stdout: bytes = b""
     stderr: bytes = b""
@@ -72,7 +77,7 @@ class Outcome:
 
     @property
     def displays(self) -> list[tuple[str, bytes]]:
-        """Of what was shown: the type and the content."""
+        """The type and content of each display."""
         found = [frame for frame in self.frames if frame["type"] == "display"]
         return [
             (frame["mime"], base64.b64decode(frame["base64"]) if "base64" in frame else frame["data"].encode())
@@ -86,7 +91,7 @@ class Outcome:
 
 
 class Guest:
-    """One started guest."""
+    """A running guest."""
 
     def __init__(self, directory: Path | None = None) -> None:
         self.process = subprocess.Popen(
@@ -101,7 +106,7 @@ class Guest:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Of the guest's Python, which need not be the one that runs the tests."""
+        """The version of the guest's Python, which may differ from that of the tests."""
         return tuple(int(part) for part in self.ready["python"].split("."))
 
     def write(self, data: bytes) -> None:
@@ -148,7 +153,7 @@ class Guest:
             yield json.loads(line)
 
     def collect(self, outcome: Outcome | None = None) -> Outcome:
-        """Reads on to the end of the run."""
+        """Reads to the end of the run."""
         outcome = outcome or Outcome()
         while not outcome.done:
             outcome.take(self.next())
@@ -166,7 +171,7 @@ class Guest:
         return outcome
 
     def until_output(self, text: bytes) -> Outcome:
-        """Reads on until stdout has the text."""
+        """Reads until stdout contains the text."""
         outcome = Outcome()
         while text not in outcome.stdout:
             outcome.take(self.next())
@@ -174,7 +179,7 @@ class Guest:
         return outcome
 
     def end(self) -> tuple[Outcome, int]:
-        """Reads to the end; what came, and the exit status of the process."""
+        """Reads to the end of the stream; returns what came and the exit status of the process."""
         outcome = Outcome()
         for frame in self.frames():
             outcome.take(frame)
@@ -184,7 +189,7 @@ class Guest:
         return self.process.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """Leaves as a host does: closes stdin. The guest must be gone soon."""
+        """Closes stdin, as a host does that ends; the guest must end soon."""
         for stream in (self.stdin, self.stdout, self.stderr):
             stream.close()
         try:

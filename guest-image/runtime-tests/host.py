@@ -1,4 +1,5 @@
-"""The host's part of calls, for tests: answers a guest's requests from a script, at once or in an order of its own."""
+"""The host's side of calls, for tests: handlers answer a guest's requests at once, or the test does
+later."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ def server(name: str, *tools: Frame, **more: object) -> Frame:
 
 
 class Host:
-    """A guest, and a script that answers what it asks for."""
+    """A guest, and the handlers that answer its requests."""
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
@@ -52,7 +53,7 @@ class Host:
 
     @staticmethod
     def echo(params: Frame) -> Any:
-        """The arguments as structured content."""
+        """A result with the arguments as structured content."""
         return {"content": [], "structuredContent": params["arguments"]}
 
     def execute(
@@ -96,7 +97,7 @@ class Host:
         return self.check(code, servers, known).result
 
     def collect(self) -> Outcome:
-        """Reads to the end of the run and answers on the way."""
+        """Reads to the end of the run, and answers requests."""
         outcome = Outcome()
         for frame in self.frames():
             outcome.take(frame)
@@ -106,7 +107,8 @@ class Host:
         raise AssertionError("no end of the run")
 
     def frames(self) -> Iterator[Frame]:
-        """What comes, requests included; each is answered before the next is read."""
+        """Frames from the guest; each request among them is answered before the next frame is
+        read."""
         while True:
             frame = self.guest.next()
             if frame["type"] == "rpc_request":
@@ -135,7 +137,7 @@ class Host:
         self.guest.write(json.dumps(frame, ensure_ascii=False).encode() + b"\n")
 
     def until_requests(self, count: int) -> list[Frame]:
-        """Reads on until so many requests came in all."""
+        """Reads until this many requests have come in total."""
         frames = self.frames()
         while len(self.requests) < count:
             frame = next(frames)

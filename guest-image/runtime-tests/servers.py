@@ -1,4 +1,4 @@
-"""Servers that tests of their modules share, and what a call to one of them comes to."""
+"""Servers that several test modules use, and helpers to check calls to them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Calls of servers' tools: names, signatures, and checks before anything is sent. Each test is named after what went wrong."""
+"""Calls of servers' tools: names, signatures, and checks before anything is sent."""
 
 import re
 from typing import Any
@@ -34,11 +34,11 @@ from servers import INTEGER, STRING, refused, sent
         ("from mcp.servers.git_hub import *\nawait a_b()", "a.b", {}),
     ],
 )
-def test_nam_01_odd_names_are_not_callable(shared_host: Host, code: str, wire: str, arguments: Frame) -> None:
+def test_nam_01_tools_with_any_name_are_callable(shared_host: Host, code: str, wire: str, arguments: Frame) -> None:
     assert sent(shared_host, code) == {"server": "git-hub", "tool": wire, "arguments": arguments}
 
 
-def test_nam_01_docs_show_only_one_of_the_names(shared_host: Host) -> None:
+def test_nam_01_docs_show_both_names(shared_host: Host) -> None:
     lines = shared_host.value("query_tool_docs_sync('git-hub')")
     assert lines and "mcp_git_hub.a_b(n=…) = git-hub.a.b" in lines
     doc = shared_host.value("await query_tool_docs('git-hub', 'a.b', detail='full')")
@@ -59,11 +59,11 @@ def test_nam_01_docs_show_only_one_of_the_names(shared_host: Host) -> None:
         ("**{'$top': 2, 'None': 3}", {"$top": 2, "None": 3}),
     ],
 )
-def test_nam_02_keywords_and_odd_characters_as_arguments(shared_host: Host, given: str, wire: Frame) -> None:
+def test_nam_02_keywords_and_other_characters_as_arguments(shared_host: Host, given: str, wire: Frame) -> None:
     assert sent(shared_host, f"await mcp_git_hub.import_({given})")["arguments"] == wire
 
 
-def test_nam_02_one_argument_by_two_names(shared_host: Host) -> None:
+def test_nam_02_argument_given_by_two_names_is_rejected(shared_host: Host) -> None:
     assert "got class_ twice" in refused(shared_host, "await mcp_git_hub.import_(class_=1, **{'class': 2})")
 
 
@@ -78,7 +78,7 @@ def test_nam_02_one_argument_by_two_names(shared_host: Host) -> None:
         (", state=None", {"state": None}),
     ],
 )
-def test_nam_04_omitted_is_sent_as_null(shared_host: Host, given: str, arguments: Frame) -> None:
+def test_nam_04_omitted_arguments_are_not_sent(shared_host: Host, given: str, arguments: Frame) -> None:
     params = sent(shared_host, f"await mcp_github.create_issue(owner='', repo='r', title='t'{given})")
     assert params["arguments"] == {"owner": "", "repo": "r", "title": "t", **arguments}
 
@@ -124,16 +124,16 @@ NODE = {"type": "object", "properties": {"value": INTEGER, "next": {"$ref": "#/$
         ({"properties": [1], "required": "a", "allOf": {}, "type": 5}, "(**more)"),
     ],
 )
-def test_nam_05_references_and_recursion_crash_or_lose_fields(shared_host: Host, schema: Any, signature: str) -> None:
+def test_nam_05_references_and_recursion_give_signatures(shared_host: Host, schema: Any, signature: str) -> None:
     servers = [server("schemas", {"name": "t", "input_schema": schema})]
     code = "import inspect, io, contextlib\nout = io.StringIO()\nwith contextlib.redirect_stdout(out): help(mcp_schemas.t)\n"
     code += "print(inspect.signature(mcp_schemas.t))"
     printed = shared_host.check(code, servers).stdout.decode().strip()
-    # Before Python 3.14, some unions print in the old way.
+    # Before Python 3.14 some unions print as `Optional[...]`.
     assert re.sub(r"Optional\[(.*)\] =", r"\1 | None =", printed) == signature
 
 
-def test_nam_08_positional_use_fails_obscurely(shared_host: Host) -> None:
+def test_nam_08_positional_arguments(shared_host: Host) -> None:
     assert sent(shared_host, "await mcp_git_hub.get_user(5)")["arguments"] == {"id": 5}
     assert sent(shared_host, "await mcp_git_hub.a_b(5)")["arguments"] == {"n": 5}
     told = refused(shared_host, "await mcp_github.create_issue('acme', 'web')")
@@ -142,7 +142,7 @@ def test_nam_08_positional_use_fails_obscurely(shared_host: Host) -> None:
     assert "got id twice" in refused(shared_host, "await mcp_git_hub.get_user(5, id=6)")
 
 
-def test_a_wrong_call_is_sent(shared_host: Host) -> None:
+def test_wrong_call_is_rejected_before_it_is_sent(shared_host: Host) -> None:
     told = refused(shared_host, "await mcp_github.create_issue(owner='a', repo='b', tittle='x')").split("\n")
     assert told == [
         "TypeError: mcp_github.create_issue() is missing: title (string); has no argument: tittle (did you mean title?)",
@@ -162,7 +162,7 @@ def test_a_wrong_call_is_sent(shared_host: Host) -> None:
         ("title='t', labels='a'", "labels must be array, not str: 'a'"),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_sent(shared_host: Host, given: str, told: str) -> None:
+def test_value_of_the_wrong_type_is_rejected(shared_host: Host, given: str, told: str) -> None:
     assert told in refused(shared_host, f"await mcp_github.create_issue(owner='a', repo='b', {given})")
 
 
@@ -170,7 +170,7 @@ def test_a_value_of_the_wrong_kind_is_sent(shared_host: Host, given: str, told: 
     ("value", "fits"),
     [("1", True), ("1.0", True), ("True", False), ("1.5", False), ("'1'", False), ("2**200", True)],
 )
-def test_integers(shared_host: Host, value: str, fits: bool) -> None:
+def test_integer_arguments_accept_whole_numbers(shared_host: Host, value: str, fits: bool) -> None:
     code = f"await mcp_git_hub.get_user(id={value})"
     if fits:
         assert sent(shared_host, code)["arguments"] == {"id": eval(value)}
@@ -192,13 +192,13 @@ def test_integers(shared_host: Host, value: str, fits: bool) -> None:
         ("mcp_git_hub._1st()", "x is not JSON: coroutine: await it first"),
     ],
 )
-def test_what_is_no_json_is_sent_as_something_else(shared_host: Host, value: str, told: str) -> None:
+def test_values_that_are_not_json_are_rejected(shared_host: Host, value: str, told: str) -> None:
     code = f"import warnings\nwarnings.simplefilter('ignore')\nawait call_tool('github', 'create_issue', {{'x': {value}}})"
     assert f"TypeError: github.create_issue: {'the arguments are ' if told[0] == 'n' else ''}{told}" in refused(shared_host, code)
     assert shared_host.value("(await call_tool('git-hub', '1st', {'ok': 1}))['ok']") == "1"
 
 
-def test_names_that_python_reads_differently_could_not_be_given(shared_host: Host) -> None:
+def test_arguments_that_python_normalises_can_be_given(shared_host: Host) -> None:
     schema = {"properties": {"µ": STRING, "ﬁle": STRING, "e\u0301": STRING, " ": STRING}, "additionalProperties": False}
     shared_host.check("1", [server("odd", {"name": "t", "input_schema": schema})])
     params = sent(shared_host, "await mcp_odd.t(µ='a', ﬁle='b', e\u0301='c')")

@@ -1,5 +1,6 @@
 """Calls from user code to the host: in parallel, cancelled, interrupted, from threads and forks."""
 
+import os
 import random
 
 import pytest
@@ -13,7 +14,7 @@ def host(echo: Host) -> Host:
     return echo
 
 
-def test_con_01_parallel_calls_serialise_or_cross(host: Host) -> None:
+def test_con_01_parallel_calls_get_their_own_results(host: Host) -> None:
     host.handlers["call_tool"] = silent
     host.execute("await asyncio.gather(*(mcp_s.echo(n=n) for n in range(50)))")
     for request in reversed(host.until_requests(50)):
@@ -21,7 +22,7 @@ def test_con_01_parallel_calls_serialise_or_cross(host: Host) -> None:
     assert host.collect().result == repr([{"n": n} for n in range(50)])
 
 
-def test_more_than_64_calls_are_in_flight(host: Host) -> None:
+def test_at_most_64_calls_are_in_flight(host: Host) -> None:
     host.handlers["call_tool"] = silent
     host.execute("r = await asyncio.gather(*(mcp_s.echo(n=n) for n in range(200)))\n[one['n'] for one in r] == list(range(200))")
     first = list(host.until_requests(64))
@@ -40,8 +41,10 @@ def test_more_than_64_calls_are_in_flight(host: Host) -> None:
     assert host.collect().result == "True"
 
 
-def test_a_thousand_calls_take_longer_than_a_third_of_a_second(host: Host) -> None:
-    # The best of some: other programs run on this machine too.
+# Flaky: it measures the speed of a machine that others use as well. `.ci/run` tries it once more.
+@pytest.mark.flaky(reruns=1, condition="CI" in os.environ)
+def test_three_thousand_calls_a_second(host: Host) -> None:
+    # The best of several attempts: other programs run on this machine too.
     best = 0.0
     for _ in range(5):
         code = "t = time.perf_counter()\nr = await asyncio.gather(*(mcp_s.echo(n=n) for n in range(1000)))\nlen(r) / (time.perf_counter() - t)"
@@ -51,7 +54,7 @@ def test_a_thousand_calls_take_longer_than_a_third_of_a_second(host: Host) -> No
     assert best >= 3000, f"{best:.0f} calls/s"
 
 
-def test_con_02_cancelled_calls_go_on(host: Host) -> None:
+def test_con_02_cancelled_task_cancels_its_call(host: Host) -> None:
     host.handlers["call_tool"] = silent
     code = "try:\n    async with asyncio.timeout(0.05): await mcp_s.echo(n=1)\nexcept TimeoutError: print('late')"
     outcome = host.check(code)
@@ -63,7 +66,7 @@ def test_con_02_cancelled_calls_go_on(host: Host) -> None:
 
 
 @pytest.mark.parametrize("code", ["await mcp_s.echo(n=1)", "await asyncio.gather(*(mcp_s.echo(n=n) for n in range(3)))", "mcp_s.echo.sync(n=1)", "async def f():\n    mcp_s.echo.sync()\nawait f()"])
-def test_con_02_an_interrupt_leaves_calls_behind(host: Host, code: str) -> None:
+def test_con_02_interrupt_cancels_calls(host: Host, code: str) -> None:
     host.handlers["call_tool"] = silent
     host.execute(code)
     count = 3 if "gather" in code else 1
@@ -77,7 +80,7 @@ def test_con_02_an_interrupt_leaves_calls_behind(host: Host, code: str) -> None:
     assert host.value("mcp_s.echo.sync(n=2), await mcp_s.echo(n=3)") == "({'n': 2}, {'n': 3})"
 
 
-def test_waiting_calls_that_are_cancelled_are_sent_later(host: Host) -> None:
+def test_cancelled_waiting_calls_are_never_sent(host: Host) -> None:
     host.handlers["call_tool"] = silent
     host.execute("await asyncio.gather(*(mcp_s.echo(n=n) for n in range(100)))")
     host.until_requests(64)
@@ -88,13 +91,13 @@ def test_waiting_calls_that_are_cancelled_are_sent_later(host: Host) -> None:
     assert host.value("len(await asyncio.gather(*(mcp_s.echo(n=n) for n in range(100))))") == "100"
 
 
-def test_sync_calls_wait_for_the_event_loop(host: Host) -> None:
+def test_sync_calls_work_inside_the_event_loop(host: Host) -> None:
     code = "async def f():\n    return mcp_s.echo.sync(n=1), discovered_servers()\nawait asyncio.gather(f(), f())"
     host.handlers["discovered_servers"] = lambda params: ["a"]
     assert host.value(code) == "[({'n': 1}, ('a',)), ({'n': 1}, ('a',))]"
 
 
-def test_threads_and_other_event_loops(host: Host) -> None:
+def test_calls_work_in_threads_and_other_event_loops(host: Host) -> None:
     code = """
 out = []
 def work(n):
@@ -109,7 +112,7 @@ sorted(out) == sorted([*range(-100, 0), *range(1, 101)])"""
     assert host.value("await asyncio.to_thread(mcp_s.echo.sync, n=2)") == "{'n': 2}"
 
 
-def test_background_tasks_use_the_run_that_is_over(host: Host) -> None:
+def test_background_task_calls_in_the_current_run(host: Host) -> None:
     code = "async def go():\n    r.append(await mcp_s.echo(n=1))\n    r.append(await mcp_s.echo(n=2))\nr = []\ntask = asyncio.create_task(go())\nawait asyncio.sleep(0)"
     host.handlers["call_tool"] = silent
     host.execute(code)
@@ -122,13 +125,13 @@ def test_background_tasks_use_the_run_that_is_over(host: Host) -> None:
     assert [request["id"] for request in host.requests] == [2, 3]
 
 
-def test_threads_ask_between_runs(host: Host) -> None:
+def test_call_between_runs_waits_for_the_next(host: Host) -> None:
     host.check("go, r = threading.Event(), []\ndef work():\n    go.wait()\n    time.sleep(0.05)\n    r.append(mcp_s.echo.sync(n=1))\nt = threading.Thread(target=work)\nt.start()\ngo.set()")
     assert host.value("t.join()\nr") == "[{'n': 1}]"
     assert [request["id"] for request in host.requests] == [3]
 
 
-def test_forked_children_speak_to_the_host(host: Host) -> None:
+def test_forked_child_cannot_call(host: Host) -> None:
     code = """
 import os
 def child():
@@ -160,7 +163,7 @@ big = 'x' * 300_000
 """
 
 
-def test_a_signal_leaves_half_a_frame(host: Host) -> None:
+def test_signal_handler_that_raises_leaves_whole_frames(host: Host) -> None:
     code = """
 done = struck = 0
 for n in range(60):
@@ -178,7 +181,7 @@ await mcp_s.echo(n=1)"""
     assert outcome.result == "{'n': 1}"
 
 
-def test_a_signal_in_the_event_loop_leaves_half_a_frame(host: Host) -> None:
+def test_signal_handler_that_raises_in_the_event_loop_leaves_whole_frames(host: Host) -> None:
     host.check(ALARMS)
     statuses = set()
     for n in range(20):
@@ -189,13 +192,13 @@ def test_a_signal_in_the_event_loop_leaves_half_a_frame(host: Host) -> None:
     assert "error" in statuses
 
 
-def test_a_request_over_the_limit(host: Host) -> None:
+def test_request_over_the_limit_is_rejected(host: Host) -> None:
     outcome = host.run("await mcp_s.echo(a='x' * (17 << 20))")
     assert "TypeError: s.echo: too large: 17,825,9" in outcome.traceback
     assert host.value("len((await mcp_s.echo(a='x' * (15 << 20)))['a']) >> 20") == "15"
 
 
-def test_forgotten_await_is_not_named(host: Host) -> None:
+def test_forgotten_await_is_named(host: Host) -> None:
     outcome = host.check("mcp_s.echo(n=1)\nNone")
     assert b"coroutine 'mcp_s.echo' was never awaited" in outcome.stderr
     assert host.requests == []

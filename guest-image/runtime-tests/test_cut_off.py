@@ -1,4 +1,5 @@
-"""A user's signal handler may raise at any line of the runtime; what it interrupts must work afterwards."""
+"""A user's signal handler may raise at any line of the runtime; what it interrupts must work
+afterwards."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,7 +23,8 @@ class Interruption(Exception):
 
 
 def interrupt(act: Callable[[], object], number: int, files: set[str]) -> bool:
-    """Raises when `act` reaches its line of this number in these files; false if it ended before."""
+    """Raises when `act` reaches its line of this number in these files; false if it ended
+    before."""
     left = number
 
     def trace(frame: FrameType, event: str, _argument: object) -> Any:
@@ -48,7 +50,8 @@ def interrupt(act: Callable[[], object], number: int, files: set[str]) -> bool:
 
 
 def every_line(make: Callable[[], Any], act: Callable[[Any], object], check: Callable[[Any], None], *files: Any) -> int:
-    """Interrupts `act` at each of its lines in turn, with a new object from `make` each time; returns the number of lines."""
+    """Interrupts `act` at each of its lines in turn, each time on a new object; returns the number
+    of lines."""
     names = {file.__file__ for file in files}
     for number in range(MOST_LINES):
         made = make()
@@ -99,7 +102,7 @@ def test_a_server_interrupted_while_it_is_updated_is_updated_later() -> None:
 def test_saved_tools_interrupted_while_they_are_bound_get_their_names_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(session, "_saved_tools", saved_tools.ToolLibrary(session))
+    monkeypatch.setitem(session._parts, "saved_tools", saved_tools.ToolLibrary(session))
     monkeypatch.setattr(session, "has_new_state", False)
     monkeypatch.setattr(session, "has_saved_tools", False)
 

@@ -1,4 +1,5 @@
-"""What `show` and last expressions show: pictures, documents, tables, and what has a picture of itself."""
+"""What `show` and last expressions show: pictures, documents, tables, and objects with a rich
+form."""
 
 import base64
 import json
@@ -30,13 +31,13 @@ PICTURES = {
 
 @pytest.mark.parametrize("mime", PICTURES)
 @pytest.mark.parametrize("code", ["show(data)", "data", "display(bytearray(data))", "memoryview(data)", "runtime.show(data)"])
-def test_bytes_of_a_picture(shared: Guest, mime: str, code: str) -> None:
+def test_bytes_of_a_picture_are_shown_as_a_picture(shared: Guest, mime: str, code: str) -> None:
     outcome = shared.check(f"data = {PICTURES[mime]!r}\n{code}")
     assert outcome.displays == [(mime, PICTURES[mime])]
     assert (outcome.result, outcome.stdout) == (None, b"")
 
 
-def test_other_values_are_text(shared: Guest) -> None:
+def test_other_values_are_shown_as_text(shared: Guest) -> None:
     assert shared.check("show('plain', 5, [1], b'bytes')").stdout == b"plain\n5\n[1]\nb'bytes'\n"
     assert shared.check("show(['x'] * 50_000)").stdout.startswith(b"list of 50,000 str (kept as _r")
     assert shared.check("b'no picture'").result == "b'no picture'"
@@ -53,14 +54,14 @@ FORMS = {
 
 @pytest.mark.parametrize("method", FORMS)
 @pytest.mark.parametrize("code", ["Thing()", "show(Thing())"])
-def test_what_has_a_form(shared: Guest, method: str, code: str) -> None:
+def test_objects_with_a_rich_form_are_shown_in_it(shared: Guest, method: str, code: str) -> None:
     data, mime = FORMS[method]
     outcome = shared.check(f"class Thing:\n    def {method}(self): return {data!r}\n{code}")
     expected = data if isinstance(data, bytes) else str(data).encode()
     assert (outcome.displays, outcome.result) == ([(mime, expected)], None)
 
 
-def test_text_forms_are_text(shared: Guest) -> None:
+def test_text_forms_are_printed(shared: Guest) -> None:
     outcome = shared.check("class M:\n    def _repr_markdown_(self): return '# head'\n    def _repr_html_(self): return '<h1>'\nM()")
     assert (outcome.result, outcome.displays) == ("# head", [])
     assert shared.check("print('before'); show(M()); print('after')").stdout == b"before\n# head\nafter\n"
@@ -68,13 +69,13 @@ def test_text_forms_are_text(shared: Guest) -> None:
     assert outcome.result == json.dumps({"a": [1, float("nan")], "é": None}, indent=2, ensure_ascii=False)
 
 
-def test_a_repr_that_says_something_is_better_than_markup(shared: Guest) -> None:
+def test_own_repr_is_preferred_to_html(shared: Guest) -> None:
     code = "class T:\n    def _repr_html_(self): return '<table>'\n    def __repr__(self): return 'T of 3'\nT()"
     assert (shared.check(code).result, shared.check(code).displays) == ("T of 3", [])
     assert shared.check("show(T())").displays == [("text/html", b"<table>")]
 
 
-def test_bundles(shared: Guest) -> None:
+def test_mime_bundles_are_shown(shared: Guest) -> None:
     encoded = base64.b64encode(PNG).decode()
     code = f"class B:\n    def _repr_mimebundle_(self, include=None, exclude=None): return ({{'text/plain': 'x', 'image/png': {encoded!r}}}, {{}})\nB()"
     assert shared.check(code).displays == [("image/png", PNG)]
@@ -84,14 +85,14 @@ def test_bundles(shared: Guest) -> None:
     "value",
     ["None", "5", "'text'", "b'no png'", "(b'no png', {})", "[]", "object()", "'!!'"],
 )
-def test_forms_that_are_none_are_passed_over(shared: Guest, value: str) -> None:
+def test_invalid_forms_are_skipped(shared: Guest, value: str) -> None:
     code = f"class F:\n    def _repr_png_(self): return {value}\n    def __repr__(self): return 'F'\nF()"
     outcome = shared.check(code)
     assert (outcome.result, outcome.displays) == ("F", [])
 
 
 @pytest.mark.parametrize("code", ["R()", "show(R())"])
-def test_a_form_that_raises_made_a_good_run_fail(shared: Guest, code: str) -> None:
+def test_form_that_raises_does_not_fail_the_run(shared: Guest, code: str) -> None:
     outcome = shared.check(
         "class R:\n    def _repr_mimebundle_(self, include=None, exclude=None): raise OSError('no dot')\n"
         f"    def _repr_png_(self): raise ValueError('no picture')\n    def _repr_markdown_(self): return '*R*'\n{code}"
@@ -100,7 +101,7 @@ def test_a_form_that_raises_made_a_good_run_fail(shared: Guest, code: str) -> No
     assert outcome.stderr == b"R._repr_mimebundle_ raised OSError: no dot\nR._repr_png_ raised ValueError: no picture\n"
 
 
-def test_a_data_frame_that_is_no_table_made_a_good_run_fail(shared: Guest) -> None:
+def test_broken_data_frame_does_not_fail_the_run(shared: Guest) -> None:
     outcome = shared.check(
         "class DataFrame:\n    __module__ = 'pandas.core.frame'\n    shape = (1, 1)\n    columns = ['a']\n    def __repr__(self): return 'frame'\nDataFrame()"
     )
@@ -108,7 +109,7 @@ def test_a_data_frame_that_is_no_table_made_a_good_run_fail(shared: Guest) -> No
     assert outcome.stderr.startswith(b"DataFrame as Markdown raised ")
 
 
-def test_a_form_that_has_to_be_awaited_is_none(shared: Guest) -> None:
+def test_awaitable_form_is_skipped(shared: Guest) -> None:
     outcome = shared.check("class W:\n    async def _repr_png_(self): return b''\n    def __repr__(self): return 'W'\nW()")
     assert (outcome.result, outcome.stderr) == ("W", b"")
 
@@ -122,29 +123,29 @@ def test_a_form_that_has_to_be_awaited_is_none(shared: Guest) -> None:
         (" <html lang='en'></html>", "text/html"),
     ],
 )
-def test_texts_that_are_documents(guest: Guest, text: str, mime: str) -> None:
+def test_svg_and_html_texts_are_shown_as_documents(guest: Guest, text: str, mime: str) -> None:
     shown = [(mime, text.encode())]
     assert guest.check(f"t = {text!r}\nshow(t)").displays == shown
     ending = "svg" if mime == "image/svg+xml" else "html"
     guest.check(f"with open('page.{ending}', 'w') as f: f.write(t);")
     assert guest.check(f"show('page.{ending}')").displays == shown
-    # Only where it is asked for: as a last expression a text is a text.
+    # Only `show` does this: as a last expression, a text stays a text.
     assert guest.check("t").displays == []
 
 
 @pytest.mark.parametrize("text", ["<b>bold</b>", "<", "<!--", "<?xml", "<svgx", "a <svg/>", "<user@example.com>"])
-def test_texts_that_only_look_like_documents(shared: Guest, text: str) -> None:
+def test_texts_that_only_look_like_documents_are_printed(shared: Guest, text: str) -> None:
     outcome = shared.check(f"show({text!r})")
     assert (outcome.displays, outcome.stdout) == ([], f"{text}\n".encode())
 
 
-def test_names_that_answer_to_everything_have_no_forms(shared: Guest) -> None:
+def test_objects_with_every_attribute_have_no_rich_form(shared: Guest) -> None:
     code = "class Any:\n    def __getattr__(self, name): return lambda *a, **k: b'x'\n    def __repr__(self): return 'Any'\nAny()"
     assert shared.check(code).result == "Any"
     assert shared.check("class K:\n    def _repr_png_(self): return b''\nK").result == "<class '__main__.K'>"
 
 
-def test_pictures_in_files(guest: Guest) -> None:
+def test_pictures_in_files_are_shown(guest: Guest) -> None:
     guest.check(f"open('a.png', 'wb').write({PNG!r});")
     assert guest.check("from pathlib import Path\nshow(Path('a.png'))").displays == [("image/png", PNG)]
     assert guest.check("show('a.png')").displays == [("image/png", PNG)]
@@ -152,7 +153,7 @@ def test_pictures_in_files(guest: Guest) -> None:
     assert guest.check("Path('a.png')").result == "PosixPath('a.png')"
 
 
-def test_number_and_size_are_bounded_and_nothing_is_lost(guest: Guest) -> None:
+def test_displays_over_the_budget_become_files(guest: Guest) -> None:
     outcome = guest.check(f"for _ in range(18): show({PNG!r})")
     assert len(outcome.displays) == 16
     assert b"saved as out/cell-1-2.png" in outcome.stdout
@@ -163,12 +164,12 @@ def test_number_and_size_are_bounded_and_nothing_is_lost(guest: Guest) -> None:
     assert outcome.displays == [] and outcome.done["files"][-1]["path"] == "cell-3-1.svg"
 
 
-def test_surrogates_and_controls_in_documents(guest: Guest) -> None:
+def test_surrogates_and_control_characters_in_documents(guest: Guest) -> None:
     outcome = guest.check("class H:\n    def _repr_html_(self): return 'a\\ud800\\x1b\\u202eb'\nshow(H())")
     assert outcome.displays == [("text/html", "a\\ud800\x1b\u202eb".encode())]
 
 
-def test_long_texts_are_cut_and_large_frames_are_never_made(guest: Guest) -> None:
+def test_long_text_forms_are_cut(guest: Guest) -> None:
     code = "class M:\n    def _repr_markdown_(self): return '|' * 40_000_000\nm = M()\nm"
     outcome = guest.check(code, text_bytes=1 << 32)
     assert str(outcome.result).startswith("M as text/markdown of 40,000,000 characters (kept as m)\n|||")
@@ -179,13 +180,13 @@ def test_long_texts_are_cut_and_large_frames_are_never_made(guest: Guest) -> Non
     assert outcome.displays == [] and b"saved as out/" in outcome.stdout
 
 
-def test_a_child_cannot_show(guest: Guest) -> None:
+def test_forked_child_cannot_show(guest: Guest) -> None:
     code = f"import os\nif os.fork() == 0:\n    try: show({PNG!r})\n    except MCPError as e: print(e, flush=True)\n    os._exit(0)\nos.wait()[1]"
     outcome = guest.check(code)
     assert outcome.displays == [] and b"main process only" in outcome.stdout
 
 
-def test_pictures_of_tools(tmp_path: Path) -> None:
+def test_pictures_from_tools_are_shown(tmp_path: Path) -> None:
     host = host_at(tmp_path)
     image = {"type": "image", "data": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
     host.handlers["call_tool"] = lambda params: {"content": [{"type": "text", "text": "hi"}, image]}
@@ -217,7 +218,7 @@ def figure(name):
 """
 
 
-def test_figures_are_shown_once(guest: Guest) -> None:
+def test_open_figures_are_shown_once(guest: Guest) -> None:
     guest.check(f"PNG = {PNG!r}\n{FAKE}")
     one, two = ("image/png", PNG + b"one"), ("image/png", PNG + b"two")
     assert guest.check("figure('one'); figure('two');").displays == [one, two]
@@ -230,7 +231,7 @@ def test_figures_are_shown_once(guest: Guest) -> None:
     assert b"a figure could not be drawn: TypeError" in outcome.stderr
 
 
-def test_warnings_of_a_figure_do_not_show_the_runtime(guest: Guest) -> None:
+def test_figure_warnings_do_not_name_the_runtime(guest: Guest) -> None:
     guest.check(f"PNG = {PNG!r}\n{FAKE}")
     guest.check(
         "import warnings\nclass Wanting(Figure):\n    def savefig(self, target, **options):\n"
@@ -244,14 +245,14 @@ def test_warnings_of_a_figure_do_not_show_the_runtime(guest: Guest) -> None:
 
 
 def _site(package: str) -> str:
-    """Makes the tests' own packages known to the guest's Python; it must be this one."""
+    """Code that lets the guest import the tests' packages; its Python must be the tests'."""
     folder = Path(sysconfig.get_path("purelib"))
     if command()[0] != sys.executable or not (folder / package).is_dir():
         pytest.skip(f"the guest's Python has no {package}")
     return f"import sys\nsys.path.append({str(folder)!r})\n"
 
 
-def test_real_figures(guest: Guest) -> None:
+def test_matplotlib_figures(guest: Guest) -> None:
     guest.check(f"{_site('matplotlib')}import matplotlib.pyplot as plt")
     outcome = guest.check("print('before')\nplt.plot([1, 2, 3]);")
     ((mime, data),) = outcome.displays
@@ -264,13 +265,13 @@ def test_real_figures(guest: Guest) -> None:
     assert guest.check("import subprocess\nsubprocess.run([sys.executable, '-c', 'import sys; sys.path[:] = %r; import matplotlib.pyplot' % (sys.path,)]).returncode").result == "0"
 
 
-def test_real_pictures(guest: Guest) -> None:
+def test_pillow_images(guest: Guest) -> None:
     outcome = guest.check(f"{_site('PIL')}from PIL import Image\nImage.new('RGB', (3, 2), 'red')")
     ((mime, data),) = outcome.displays
     assert mime == "image/png" and data[16:24] == struct.pack(">II", 3, 2)
 
 
-def test_real_data_frames(guest: Guest) -> None:
+def test_pandas_data_frames(guest: Guest) -> None:
     guest.check(f"{_site('pandas')}import pandas as pd")
     outcome = guest.check("pd.DataFrame({'a|b': [1, None], 'c\\nd': ['x|y', 'z' * 100], None: [b'\\xff', float('nan')]})")
     assert str(outcome.result).split("\n") == [

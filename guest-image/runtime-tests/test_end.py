@@ -1,4 +1,4 @@
-"""How a guest ends: with its worker's status, with its host, and never with a hang."""
+"""How a guest ends: with its worker's status, or with its host, and it never hangs."""
 
 import os
 import signal
@@ -21,19 +21,19 @@ DEATHS = {
 
 
 @pytest.mark.parametrize("code", DEATHS)
-def test_death_of_the_worker_is_told_with_all_output_before_it(guest: Guest, code: str) -> None:
+def test_death_of_the_worker_is_reported_after_its_output(guest: Guest, code: str) -> None:
     guest.execute(f"import os, signal\nprint('x' * 50_000)\nos.write(2, b'last words')\n{code}")
     outcome, status = guest.end()
     assert outcome.stdout == b"x" * 50_000 + b"\n"
     assert outcome.stderr == b"last words"
-    # On some machines the control group can be seen from here; it has killed nobody.
+    # On some machines the control group is visible here; it has not killed anything.
     assert outcome.frames[-1].pop("out_of_memory") in (None, False)
     assert outcome.frames[-1] == {"type": "exit", "code": DEATHS[code]}
     assert status == DEATHS[code]
     assert not outcome.done
 
 
-def test_dropped_bytes_are_told_before_the_exit(guest: Guest) -> None:
+def test_dropped_bytes_are_reported_before_the_exit(guest: Guest) -> None:
     guest.execute("import os\nprint('x' * 999, flush=True)\nos._exit(1)", 100)
     outcome, _ = guest.end()
     assert outcome.stdout == b"x" * 100
@@ -41,7 +41,7 @@ def test_dropped_bytes_are_told_before_the_exit(guest: Guest) -> None:
     assert outcome.dropped() == {"stdout": 900, "stderr": 0}
 
 
-def test_user_code_goes_first_when_memory_is_short(guest: Guest) -> None:
+def test_user_code_is_killed_first_when_memory_is_short(guest: Guest) -> None:
     assert guest.check("open('/proc/self/oom_score_adj').read()").result == "'1000\\n'"
 
 
@@ -65,7 +65,7 @@ def test_children_die_with_the_worker(guest: Guest) -> None:
     )
     outcome, status = guest.end()
     assert status == 3
-    # The children held the pipes of stdout; the guest did not wait for them, and they are gone or going.
+    # The children have the pipe of stdout open; the guest does not wait for them and kills them.
     assert outcome.stdout == b"ready\n"
 
 
@@ -75,26 +75,26 @@ def test_children_die_with_the_worker(guest: Guest) -> None:
         "import time\nprint('go')\ntime.sleep(1000)",
         "print('go')\nwhile True: pass",
         "print('go')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass",
-        # Holds the interpreter lock in C for longer than any patience.
+        # Holds the interpreter lock in C for longer than any timeout.
         "import itertools\nprint('go', flush=True)\nsum(itertools.repeat(1))",
         "import signal\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nprint('go')\nwhile True: pass",
         "import os, time\nprint('go', flush=True)\nwhile True:\n    if os.fork() == 0:\n        time.sleep(1000)\n    os.wait()",
         "import os, signal\nprint('go', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)",
     ],
 )
-def test_the_guest_ends_with_its_host(guest: Guest, code: str) -> None:
+def test_guest_ends_with_its_host_whatever_code_does(guest: Guest, code: str) -> None:
     guest.execute(code)
     guest.until_output(b"go")
     guest.stdin.close()
     assert guest.wait() == 0
 
 
-def test_an_idle_guest_ends_with_its_host(guest: Guest) -> None:
+def test_idle_guest_ends_with_its_host(guest: Guest) -> None:
     guest.stdin.close()
     assert guest.wait() == 0
 
 
-def test_the_guest_ends_when_the_host_no_longer_reads_and_is_gone(guest: Guest) -> None:
+def test_guest_ends_when_the_host_closes_its_output(guest: Guest) -> None:
     guest.execute("while True: print('x' * 1000)")
     guest.until_output(b"x")
     guest.stdout.close()
@@ -102,7 +102,7 @@ def test_the_guest_ends_when_the_host_no_longer_reads_and_is_gone(guest: Guest) 
 
 
 @pytest.mark.skipif(is_pid_1(), reason="the started process is not the guest itself")
-def test_sigterm_ends_it_promptly(guest: Guest) -> None:
+def test_sigterm_ends_the_guest_promptly(guest: Guest) -> None:
     guest.execute("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('go')\nwhile True: pass")
     guest.until_output(b"go")
     guest.process.terminate()
@@ -111,7 +111,7 @@ def test_sigterm_ends_it_promptly(guest: Guest) -> None:
     assert status == 143
 
 
-def test_closing_low_descriptors_costs_the_output_only(guest: Guest) -> None:
+def test_closing_low_descriptors_loses_only_output(guest: Guest) -> None:
     guest.run("import os\nprint('before', flush=True)\nos.closerange(0, 300)")
     outcome = guest.run("x = 1\nx")
     assert outcome.status == "success"
@@ -140,7 +140,7 @@ def test_replacing_the_channel_ends_the_guest(guest: Guest) -> None:
     assert status in (70, 71)
 
 
-def test_frames_forged_on_every_descriptor_are_text_or_whole_lines(guest: Guest) -> None:
+def test_frames_forged_on_every_descriptor_do_no_harm(guest: Guest) -> None:
     guest.execute(
         'import os\nforged = b\'{"type":"execution_done","id":99,"status":"success"}\\n\'\n'
         "for n in range(1024):\n    try: os.write(n, forged)\n    except OSError: pass"
@@ -160,7 +160,7 @@ def test_commands_for_init_cannot_be_forged_on_the_streams(guest: Guest) -> None
     assert outcome.stdout == (b"!begin 1\n!end\n" + b"x" * 100)[:50]
 
 
-def test_rubbish_on_the_private_channel_is_no_hang(guest: Guest) -> None:
+def test_garbage_on_the_private_channel_ends_the_guest(guest: Guest) -> None:
     guest.execute(
         "import os\nfor n in range(800, 1024):\n    try:\n        while True: os.write(n, b'!' * 65536)\n    except OSError: pass"
     )
@@ -189,7 +189,7 @@ def test_rubbish_on_the_private_channel_is_no_hang(guest: Guest) -> None:
     ],
     ids=lambda line: repr(line[:30]),
 )
-def test_malformed_frames_from_the_host(guest: Guest, line: bytes) -> None:
+def test_malformed_frame_from_the_host_ends_the_guest(guest: Guest, line: bytes) -> None:
     guest.write(line)
     outcome, status = guest.end()
     assert status == 70
@@ -208,12 +208,12 @@ def test_unknown_frames_and_fields_are_ignored(guest: Guest) -> None:
     assert outcome.stdout == b"x" * 9 + b"\n"
 
 
-def test_a_frame_of_fifteen_megabytes_in_pieces(guest: Guest) -> None:
+def test_frame_of_fifteen_megabytes_arrives_in_pieces(guest: Guest) -> None:
     assert guest.check("len('" + "x" * 15_000_000 + "')").result == "15000000"
 
 
 @pytest.mark.skipif(not is_pid_1(), reason="needs guests that are alone in a PID namespace")
-def test_pid_1_cannot_be_hurt_and_reaps(guest: Guest) -> None:
+def test_pid_1_survives_signals_and_reaps(guest: Guest) -> None:
     code = (
         "import os, signal\nfor n in range(1, 65):\n    if n not in (signal.SIGTERM, 32, 33): os.kill(1, n)\n"
         "pids = []\nfor _ in range(50):\n    if os.fork() == 0:\n        if os.fork() == 0: os._exit(0)\n        os._exit(0)\n"

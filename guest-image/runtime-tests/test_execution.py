@@ -1,4 +1,4 @@
-"""What a run answers: results, status, exit codes, and what lasts from one run to the next."""
+"""What a run returns: results, status, exit codes; and what lasts from one run to the next."""
 
 import pytest
 
@@ -50,13 +50,13 @@ def test_result_of_the_last_expression(shared: Guest, code: str) -> None:
     assert outcome.done["exit_code"] is None
 
 
-def test_the_frame_has_every_field(guest: Guest) -> None:
+def test_execution_done_has_every_field(guest: Guest) -> None:
     done = guest.check("1").done
     assert list(done) == ["type", "id", "status", "exit_code", "error", "result", "where", "timings"]
     assert 0 <= done["timings"]["run_ms"] < 10_000
 
 
-def test_variables_last_and_no_helper_names_are_left(guest: Guest) -> None:
+def test_variables_last_and_no_internal_names_appear(guest: Guest) -> None:
     guest.check("a = 1\nimport json\ndef f(): return a + 1")
     assert guest.check("a = 10\nf(), json.dumps([])").result == "(11, '[]')"
     given = "{'mcp', 'runtime', 'mcp_servers', 'LOADED_MCP_SERVERS', 'display', *runtime.__all__}"
@@ -77,7 +77,7 @@ def test_future_imports_last(guest: Guest) -> None:
     assert guest.check("def f(x: undefined): pass\nf.__annotations__").result == "{'x': 'undefined'}"
 
 
-def test_background_tasks_and_context_last_over_awaits(guest: Guest) -> None:
+def test_background_tasks_and_context_last_between_cells(guest: Guest) -> None:
     guest.check(
         "import asyncio, contextvars, decimal\nvariable = contextvars.ContextVar('variable')\n"
         "async def later():\n    await asyncio.sleep(0)\n    return 'done'\n"
@@ -98,7 +98,7 @@ def test_asyncio_run_works_without_top_level_await(guest: Guest) -> None:
     assert "cannot be called from a running event loop" in outcome.error["message"]
 
 
-def test_a_closed_loop_is_replaced(guest: Guest) -> None:
+def test_closed_event_loop_is_replaced(guest: Guest) -> None:
     guest.check("import asyncio\nloop = asyncio.get_running_loop()\nawait asyncio.sleep(0)")
     guest.check("loop.close()")
     assert guest.check("await asyncio.sleep(0, 1)").result == "1"
@@ -134,7 +134,7 @@ def test_a_closed_loop_is_replaced(guest: Guest) -> None:
         ),
     ],
 )
-def test_system_exit(shared: Guest, code: str, status: str, exit_code: int, stderr: bytes) -> None:
+def test_system_exit_gives_the_exit_code(shared: Guest, code: str, status: str, exit_code: int, stderr: bytes) -> None:
     shared.check("kept = 1")
     outcome = shared.run(code)
     assert (outcome.status, outcome.done["exit_code"], outcome.stderr) == (status, exit_code, stderr)
@@ -142,7 +142,7 @@ def test_system_exit(shared: Guest, code: str, status: str, exit_code: int, stde
     assert shared.check("kept").result == "1"
 
 
-def test_a_repr_that_raises_is_the_error(guest: Guest) -> None:
+def test_repr_that_raises_is_the_error(guest: Guest) -> None:
     outcome = guest.run("class Bad:\n    def __repr__(self):\n        raise ValueError('no repr')\nBad()")
     assert outcome.status == "error"
     assert outcome.traceback == (
@@ -151,7 +151,7 @@ def test_a_repr_that_raises_is_the_error(guest: Guest) -> None:
     )
 
 
-def test_ten_megabytes_of_source(guest: Guest) -> None:
+def test_ten_megabytes_of_source_run(guest: Guest) -> None:
     assert guest.check("x = 1\n" + "# filling\n" * 1_000_000 + "x + 1").result == "2"
     assert len(guest.check("'" + "y" * 10_000_000 + "'[:3]").done) == 8
     outcome = guest.run("a = " + "(" * 1000 + ")" * 1000)
@@ -168,14 +168,14 @@ def test_ten_megabytes_of_source(guest: Guest) -> None:
         ("x = '\ud800'", "a lone surrogate (U+D800) in the code (<cell 1>, line 1)"),
     ],
 )
-def test_text_that_is_no_source(guest: Guest, code: str, message: str) -> None:
+def test_text_that_is_not_source_is_a_syntax_error(guest: Guest, code: str, message: str) -> None:
     outcome = guest.run(code)
     assert outcome.error["type"] == "SyntaxError"
     assert outcome.error["message"] == message
     assert guest.check("1").result == "1"
 
 
-def test_recursion_limit_and_builtins_spoilt_by_user_code(guest: Guest) -> None:
+def test_changed_recursion_limit_and_builtins_do_no_harm(guest: Guest) -> None:
     guest.run("import sys\nsys.setrecursionlimit(30)")
     outcome = guest.run("def f(): f()\nf()")
     assert outcome.status == "error"
@@ -189,7 +189,7 @@ def test_recursion_limit_and_builtins_spoilt_by_user_code(guest: Guest) -> None:
     assert guest.run("1/0").error["type"] == "ZeroDivisionError"
 
 
-def test_own_modules_named_like_the_library_do_not_reach_the_runtime(guest: Guest) -> None:
+def test_user_modules_named_like_the_library_do_not_affect_the_runtime(guest: Guest) -> None:
     guest.check(
         "for name in ('traceback', 'linecache', 'asyncio', 'json', 'base64'):\n"
         "    open(name + '.py', 'w').write('raise RuntimeError(\"hijacked\")')"
@@ -198,7 +198,7 @@ def test_own_modules_named_like_the_library_do_not_reach_the_runtime(guest: Gues
     assert guest.check("async def f(): return 1\nawait f()").result == "1"
 
 
-def test_fork_that_reaches_the_end_of_the_cell_ends_alone(guest: Guest) -> None:
+def test_fork_that_reaches_the_end_of_the_cell_ends_quietly(guest: Guest) -> None:
     outcome = guest.check(
         "import os\npid = os.fork()\nif pid == 0:\n    print('child')\nelse:\n    print(os.waitpid(pid, 0)[1])"
     )

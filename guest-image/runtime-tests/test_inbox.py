@@ -1,4 +1,5 @@
-"""Who reads what the host sends: runs just as long as it takes to change that, and descriptors that are gone."""
+"""Which thread reads frames: runs that end just as the reader thread takes over, and closed
+descriptors."""
 
 from contextlib import suppress
 
@@ -7,8 +8,8 @@ import pytest
 from guest import Guest
 from host import Host, server, text, tool
 
-# Around the time after which a run is listened beside of.
-EVENING_OUT = "import time\nend = time.perf_counter() + {seconds}\nwhile time.perf_counter() < end: pass"
+# Runs for about the time after which the reader thread takes over.
+BUSY_WAIT = "import time\nend = time.perf_counter() + {seconds}\nwhile time.perf_counter() < end: pass"
 CLOSE_TIMERS = """import os
 for number in os.listdir('/proc/self/fd'):
     try:
@@ -19,21 +20,21 @@ for number in os.listdir('/proc/self/fd'):
 """
 
 
-def test_runs_that_end_while_the_reader_takes_over_lose_nothing(guest: Guest) -> None:
+def test_run_that_ends_while_the_reader_takes_over_loses_nothing(guest: Guest) -> None:
     for number in range(400):
         seconds = 0.0019 + number % 20 * 0.00001
-        assert guest.check(f"{EVENING_OUT.format(seconds=seconds)}\n{number}").result == str(number)
+        assert guest.check(f"{BUSY_WAIT.format(seconds=seconds)}\n{number}").result == str(number)
     guest.execute("print('go')\nwhile True: pass")
     guest.until_output(b"go")
     guest.interrupt()
     assert guest.collect().status == "interrupted"
 
 
-def test_calls_of_runs_of_every_length_are_answered(host: Host) -> None:
+def test_calls_are_answered_in_runs_of_any_length(host: Host) -> None:
     host.handlers["call_tool"] = lambda _params: text("yes")
     host.check("n = 0", [server("s", tool("echo"))])
     for number in range(200):
-        code = f"{EVENING_OUT.format(seconds=number % 20 * 0.0002)}\nawait mcp_s.echo()"
+        code = f"{BUSY_WAIT.format(seconds=number % 20 * 0.0002)}\nawait mcp_s.echo()"
         assert host.check(code).result is not None
 
 
@@ -50,9 +51,9 @@ def test_runs_sent_at_once_are_all_answered(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("goes_on", ["", "while True: pass"])
-def test_a_guest_without_its_timer_ends_or_is_interrupted(guest: Guest, goes_on: str) -> None:
+def test_guest_without_its_timer_ends(guest: Guest, goes_on: str) -> None:
     guest.execute(f"{CLOSE_TIMERS}print('go', flush=True)\n{goes_on}")
-    # Where the reader thread comes to its timer only now, the guest ends without being told more.
+    # If the reader thread notices only now that its timer is gone, the guest ends by itself.
     if any("go" in frame.get("data", "") for frame in guest.frames()):
         with suppress(BrokenPipeError):
             if goes_on:

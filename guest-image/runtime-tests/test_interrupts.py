@@ -1,4 +1,5 @@
-"""`interrupt` frames: they strike user code of the run that was meant, wherever it is, and nothing else."""
+"""`interrupt` frames: they stop user code of the run that is meant, wherever it is, and nothing
+else."""
 
 import os
 import signal
@@ -55,12 +56,12 @@ WAITS = {
 
 
 @pytest.mark.parametrize("name", WAITS)
-def test_interrupt_ends_the_run_and_keeps_the_session(guest: Guest, name: str) -> None:
+def test_interrupt_ends_the_run_and_keeps_variables(guest: Guest, name: str) -> None:
     code, where = WAITS[name]
     guest.check("kept = 42")
-    places: list[str] = []
-    # It may strike before the code has come to the line that it is meant to wait in.
-    while not places or (where and not places[-1].endswith(where) and len(places) < 50):
+    locations: list[str] = []
+    # The interrupt may come before the code has reached the line in which it waits.
+    while not locations or (where and not locations[-1].endswith(where) and len(locations) < 50):
         guest.execute(code)
         outcome = guest.until_output(b"go\n")
         guest.interrupt()
@@ -68,14 +69,14 @@ def test_interrupt_ends_the_run_and_keeps_the_session(guest: Guest, name: str) -
         assert outcome.status == "interrupted"
         assert outcome.error["type"] == "KeyboardInterrupt"
         assert outcome.traceback.startswith(f"Traceback (most recent call last):\n  cell {guest.last}, line ")
-        places.append(outcome.done["where"])
-        assert places[-1].startswith(f"cell {guest.last}, line ")
-    assert places[-1].endswith(where or "")
+        locations.append(outcome.done["where"])
+        assert locations[-1].startswith(f"cell {guest.last}, line ")
+    assert locations[-1].endswith(where or "")
     assert guest.check("kept").result == "42"
     assert guest.check("import asyncio\nawait asyncio.sleep(0)\n1").result == "1"
 
 
-def test_interrupt_right_behind_execute_is_not_lost(guest: Guest) -> None:
+def test_interrupt_right_after_execute_is_not_lost(guest: Guest) -> None:
     for _ in range(50):
         guest.execute("while True: pass")
         guest.interrupt()
@@ -107,7 +108,7 @@ def test_interrupts_around_the_end_of_runs_never_hit_the_worker_or_the_next_run(
     assert "interrupted" in seen
 
 
-def test_runs_sent_ahead_are_interrupted_in_their_turn(guest: Guest) -> None:
+def test_queued_runs_can_be_interrupted_one_by_one(guest: Guest) -> None:
     guest.execute("while True: pass")
     guest.execute("print('go')\nwhile True: pass")
     guest.interrupt(1)
@@ -115,7 +116,7 @@ def test_runs_sent_ahead_are_interrupted_in_their_turn(guest: Guest) -> None:
     while not first.done:
         first.take(guest.next())
     assert (first.done["id"], first.status) == (1, "interrupted")
-    # The second run may print before the end of the first is told: a host that wants to know whose output it is waits.
+    # The second run may print before the end of the first is reported.
     outcome = None if first.stdout else guest.until_output(b"go\n")
     guest.interrupt(2)
     assert guest.collect(outcome).status == "interrupted"
@@ -172,7 +173,7 @@ def test_background_task_survives_an_interrupted_wait(guest: Guest) -> None:
     assert guest.check("before = ticks\nawait asyncio.sleep(0.01)\nticks > before and not t.done()").result == "True"
 
 
-def test_keyboard_interrupt_of_its_own_is_an_ordinary_error(guest: Guest) -> None:
+def test_keyboard_interrupt_raised_by_code_is_an_ordinary_error(guest: Guest) -> None:
     outcome = guest.run("raise KeyboardInterrupt")
     assert outcome.status == "error"
     assert outcome.error["type"] == "KeyboardInterrupt"
@@ -195,7 +196,7 @@ def test_handlers_of_user_code_may_be_set_and_restored(guest: Guest) -> None:
 
 
 @pytest.mark.skipif(is_pid_1(), reason="needs the worker's PID")
-def test_a_signal_between_runs_is_reported_and_harmless(guest: Guest) -> None:
+def test_signal_handler_that_raises_between_runs_is_reported(guest: Guest) -> None:
     guest.check(
         "import signal\ndef ring(*_):\n    raise LookupError('ring')\nsignal.signal(signal.SIGALRM, ring)\n"
         "signal.signal(signal.SIGUSR1, lambda *_: exit(5))"
@@ -218,7 +219,7 @@ _signal.pthread_kill = lose
 
 
 @pytest.mark.parametrize("name", ["sleep", "await", "lock"])
-def test_an_interrupt_just_before_a_system_call_is_not_seen(guest: Guest, name: str) -> None:
+def test_interrupt_just_before_a_system_call_is_repeated(guest: Guest, name: str) -> None:
     guest.execute(f"{LOSE}{WAITS[name][0]}")
     printed = guest.until_output(b"go\n")
     guest.interrupt()
@@ -226,7 +227,7 @@ def test_an_interrupt_just_before_a_system_call_is_not_seen(guest: Guest, name: 
     assert guest.check("1 + 1").result == "2"
 
 
-def test_a_handler_of_the_users_own_gets_one_signal_for_one_interrupt(guest: Guest) -> None:
+def test_user_handler_gets_one_signal_per_interrupt(guest: Guest) -> None:
     code = """
 import signal, time
 before = signal.signal(signal.SIGINT, lambda *_: seen.append(time.monotonic()))

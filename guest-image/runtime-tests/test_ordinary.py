@@ -1,4 +1,4 @@
-"""What code expects of an ordinary Python process."""
+"""What code expects from an ordinary Python process."""
 
 import json
 from pathlib import Path
@@ -81,26 +81,26 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_as_in_an_ordinary_python(guest: Guest, name: str) -> None:
+def test_works_as_in_an_ordinary_python(guest: Guest, name: str) -> None:
     code, expected = SAME[name]
     outcome = guest.check(code)
     assert outcome.result == expected
     assert outcome.stderr == b""
 
 
-def test_a_script_without_await_gives_what_python_gives(guest: Guest) -> None:
+def test_main_module_is_like_a_script(guest: Guest) -> None:
     code = "if __name__ == '__main__':\n    import sys\n    print(sys.version_info[0], __doc__, __file__ if 0 else '')"
     assert guest.check(code).stdout == b"3 None \n"
 
 
-def test_input_says_what_to_do(guest: Guest) -> None:
+def test_input_raises_an_error_with_advice(guest: Guest) -> None:
     outcome = guest.run("name = input('Name? ')")
     assert outcome.stdout == b"Name? "
     assert outcome.error["type"] == "EOFError"
     assert "put the value into the code" in outcome.error["message"]
 
 
-def test_breakpoint_is_no_hang(guest: Guest) -> None:
+def test_breakpoint_does_not_hang(guest: Guest) -> None:
     outcome = guest.run("breakpoint()\nx = 1")
     assert outcome.done
     assert guest.check("1").result == "1"
@@ -125,11 +125,11 @@ def test_warnings_are_shown_once_per_line_of_each_cell(guest: Guest) -> None:
 def test_warnings_of_the_compiler_are_shown_once(guest: Guest, code: str) -> None:
     stderr = guest.check(code).stderr.decode()
     if code == "'\\d'" and guest.version < (3, 12):
-        return  # a DeprecationWarning there, which Python hides
+        return  # It is a DeprecationWarning there, which Python hides.
     assert stderr.count("Warning: ") == 1, stderr
 
 
-def test_fork_is_not_warned_about_for_the_runtimes_own_thread(guest: Guest) -> None:
+def test_fork_warning_ignores_the_reader_thread(guest: Guest) -> None:
     fork = "import os\npid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0)[1]"
     outcome = guest.check(fork)
     assert (outcome.result, outcome.stderr) == ("0", b"")
@@ -145,7 +145,7 @@ def test_errors_of_threads_and_tasks_are_on_stderr(guest: Guest) -> None:
     assert b"<cell 1>" in outcome.stderr
 
 
-def test_library_is_found_after_the_users_files_and_before_the_runtime_and_wheels(guest: Guest) -> None:
+def test_search_path_has_user_files_library_runtime_and_packages_in_order(guest: Guest) -> None:
     path = guest.check("import sys, json\nprint(json.dumps(sys.path))").stdout
     entries = json.loads(path)
     assert entries[0] == ""

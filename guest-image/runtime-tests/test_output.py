@@ -1,4 +1,4 @@
-"""Captured output: byte for byte up to the budget, in order, whoever wrote it and however."""
+"""Captured output: unchanged up to the budget and in order, whoever writes it and however."""
 
 import fcntl
 import hashlib
@@ -12,14 +12,14 @@ import pytest
 from guest import PATIENCE_SECONDS, Guest, Outcome
 
 
-def test_text_comes_as_written(guest: Guest) -> None:
+def test_text_arrives_unchanged(guest: Guest) -> None:
     assert guest.check('print("a\\n\\n b")').stdout == b"a\n\n b\n"
     outcome = guest.check("import sys\nprint('é€😀', end='')\nsys.stderr.write('to stderr')")
     assert (outcome.stdout, outcome.stderr) == ("é€😀".encode(), b"to stderr")
     assert all("base64" not in frame for frame in outcome.frames)
 
 
-def test_bytes_that_are_no_text(guest: Guest) -> None:
+def test_bytes_that_are_not_utf8_arrive_unchanged(guest: Guest) -> None:
     everything = bytes(range(256)) * 300
     outcome = guest.check("import sys\nsys.stdout.buffer.write(bytes(range(256)) * 300)\nNone")
     assert outcome.stdout == everything
@@ -27,7 +27,7 @@ def test_bytes_that_are_no_text(guest: Guest) -> None:
     assert outcome.stdout == b"\xc3"
 
 
-def test_nothing_that_is_printed_raises(guest: Guest) -> None:
+def test_surrogates_can_be_printed(guest: Guest) -> None:
     outcome = guest.check("import os, sys\nprint('\\ud800', os.fsdecode(b'\\xff'))\nprint('\\udfff', file=sys.stderr)")
     assert outcome.stdout == b"\\ud800 \xff\n"
     assert outcome.stderr == b"\\udfff\n"
@@ -50,14 +50,14 @@ def test_frames_are_coalesced_and_bounded(guest: Guest) -> None:
     assert len(sizes) < 200
 
 
-def test_five_megabytes_byte_for_byte(guest: Guest) -> None:
+def test_five_megabytes_arrive_unchanged(guest: Guest) -> None:
     code = "import random, sys\ndata = random.Random(7).randbytes(5_000_000)\nsys.stdout.buffer.write(data)\nNone"
     outcome = guest.check(code, 1 << 24)
     assert hashlib.sha256(outcome.stdout).digest() == hashlib.sha256(random.Random(7).randbytes(5_000_000)).digest()
     assert guest.check("print('a' * 70_000)").stdout == b"a" * 70_000 + b"\n"
 
 
-def test_children_and_descriptors_are_captured(guest: Guest) -> None:
+def test_output_of_children_and_descriptors_is_captured(guest: Guest) -> None:
     code = (
         "import os, subprocess, sys\nprint('python')\nos.write(1, b'descriptor\\n')\n"
         'program = \'import os; print("child"); os.write(2, b"child error")\'\n'
@@ -77,7 +77,7 @@ def test_output_precedes_the_end_of_its_run(guest: Guest) -> None:
 
 
 @pytest.mark.parametrize("budget", [0, 1, 10, 1000, 65536, 100_001])
-def test_budget_is_exact_and_what_is_over_it_is_counted(shared: Guest, budget: int) -> None:
+def test_budget_is_exact_and_dropped_bytes_are_counted(shared: Guest, budget: int) -> None:
     code = "import sys\nfor _ in range(100): print('x' * 999)\nsys.stderr.write('short')\nNone"
     outcome = shared.check(code, budget)
     assert outcome.stdout == ((b"x" * 999 + b"\n") * 100)[:budget]
@@ -92,7 +92,7 @@ def test_budget_never_cuts_a_character(guest: Guest) -> None:
     assert outcome.dropped() == {"stdout": 21, "stderr": 0}
 
 
-def test_output_between_runs_is_told_or_counted(guest: Guest) -> None:
+def test_output_between_runs_is_sent_or_counted(guest: Guest) -> None:
     guest.check(
         "import threading, sys\nstep = threading.Event()\ndef work():\n    step.wait()\n"
         "    print('x' * 500, flush=True)\n    done.set()\ndone = threading.Event()\n"
@@ -107,7 +107,7 @@ def test_output_between_runs_is_told_or_counted(guest: Guest) -> None:
     assert guest.check("done.wait()\nNone", 100).dropped() == {"stdout": 401, "stderr": 0}
 
 
-def test_a_host_that_does_not_read_stops_the_writer_and_loses_nothing(guest: Guest) -> None:
+def test_host_that_does_not_read_blocks_the_writer_and_loses_nothing(guest: Guest) -> None:
     guest.execute("import sys\nn = 0\nfor _ in range(400): n += sys.stdout.write('y' * 9_999 + '\\n')\nn", 1 << 30)
     outcome = guest.until_output(b"y")
     _wait_until_full(guest)
@@ -119,7 +119,8 @@ def test_a_host_that_does_not_read_stops_the_writer_and_loses_nothing(guest: Gue
 
 
 def _wait_until_full(guest: Guest) -> None:
-    """Until the pipe from the guest is about full: a frame may leave most of its last page unused."""
+    """Waits until the pipe from the guest is nearly full: a frame may leave most of its last page
+    unused."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     capacity = fcntl.fcntl(guest.stdout, fcntl.F_GETPIPE_SZ)
     waiting = 0
@@ -133,7 +134,7 @@ def _peak_kilobytes(guest: Guest) -> int:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
-def test_unread_output_keeps_the_guest_small_and_it_still_ends_with_its_host(guest: Guest) -> None:
+def test_unread_output_does_not_grow_the_guest_or_keep_it_from_ending(guest: Guest) -> None:
     guest.execute("while True: print('z' * 10_000)", 1 << 40)
     guest.until_output(b"z")
     _wait_until_full(guest)
@@ -142,12 +143,12 @@ def test_unread_output_keeps_the_guest_small_and_it_still_ends_with_its_host(gue
     assert guest.wait() == 0
 
 
-def test_partial_line_of_a_run_is_flushed(guest: Guest) -> None:
+def test_partial_line_is_flushed(guest: Guest) -> None:
     assert guest.check("print('no newline', end='')").stdout == b"no newline"
     assert guest.check("import sys\nsys.stdout.buffer.write(b'raw')\nNone").stdout == b"raw"
 
 
-def test_streams_replaced_by_user_code_are_flushed_too(guest: Guest) -> None:
+def test_streams_replaced_by_user_code_are_flushed(guest: Guest) -> None:
     code = "import sys\nsys.stdout = open(1, 'w', closefd=False)\nprint('through my own')"
     assert guest.check(code).stdout == b"through my own\n"
     assert guest.check("sys.stdout = None\nprint('nowhere')").stdout == b""
@@ -169,21 +170,21 @@ def test_streams_replaced_by_user_code_are_flushed_too(guest: Guest) -> None:
         "del sys.stdout",
     ],
 )
-def test_later_runs_lost_their_output_to_a_stream_that_one_had_closed(guest: Guest, code: str) -> None:
+def test_output_works_again_after_a_run_closed_its_streams(guest: Guest, code: str) -> None:
     guest.run("import io, os, sys\n" + code)
     outcome = guest.check("print('again', flush=True)\nos.write(1, b'by number')\nNone")
     assert outcome.stdout == b"again\nby number"
     assert guest.check("print('err', file=sys.stderr)").stderr == b"err\n"
-    # What code opens then takes other numbers.
+    # Files that code opens then do not get the numbers of the streams.
     assert guest.check("with open('/tmp/x', 'w') as file: n = file.fileno()\nprint(n > 2)").stdout == b"True\n"
 
 
-def test_a_stream_replaced_for_a_while_is_left_alone(guest: Guest) -> None:
+def test_redirected_stdout_works(guest: Guest) -> None:
     code = "import contextlib, io\nout = io.StringIO()\nwith contextlib.redirect_stdout(out): print('inside')\n"
     assert guest.check(code + "print(repr(out.getvalue()))").stdout == b"'inside\\n'\n"
 
 
-def test_a_forgotten_await_was_told_of_by_the_runtimes_own_lines(guest: Guest) -> None:
+def test_forgotten_await_of_the_last_expression_is_explained_once(guest: Guest) -> None:
     guest.run("async def work(): return 3")
     shown = guest.check("work()").result
     assert shown == "coroutine work(...), and nothing has run yet: write await work(...)"
@@ -191,5 +192,5 @@ def test_a_forgotten_await_was_told_of_by_the_runtimes_own_lines(guest: Guest) -
     assert (outcome.stdout, outcome.stderr) == (b"", b"")
     assert guest.check("later = work()\nlater").result == shown
     assert guest.check("await later").result == "3"
-    # In the code itself Python says where.
+    # Python's own warning names the line of the cell.
     assert b"<cell" in guest.check("work()\nNone").stderr

@@ -1,4 +1,4 @@
-"""What earlier runs printed: whole, by lines, within bounds, whatever happened since."""
+"""Output of earlier runs: by lines, within the size of the ring, whatever happened since."""
 
 import base64
 import re
@@ -11,14 +11,14 @@ from guest import Guest
 RING = capacities(None)[0]
 
 
-def test_the_last_output_is_there_by_lines(guest: Guest) -> None:
+def test_last_output_is_available_by_lines(guest: Guest) -> None:
     guest.check("for n in range(1000): print('line', n)\nimport sys\nprint('careful', file=sys.stderr)", 100)
     guest.check("x = 1")
     assert guest.check("runtime.last_output[60:62]").result == "line 60\nline 61"
     assert guest.check("print(1)\nruntime.last_output.cell").result == "1"
 
 
-def test_every_way_to_look_at_an_output(shared: Guest) -> None:
+def test_every_way_to_read_an_output(shared: Guest) -> None:
     shared.check("print('a\\nb ERROR\\n\\nc')\nimport sys\nprint('oops', file=sys.stderr)\nprint('end', end='')")
     cell = shared.last
     for code, expected in {
@@ -43,17 +43,17 @@ def test_every_way_to_look_at_an_output(shared: Guest) -> None:
     assert error["message"] == f"stdout of cell {cell} has 5 lines, not a line 5"
 
 
-def test_bytes_that_are_no_text_are_escapes_there_too(guest: Guest) -> None:
+def test_bytes_that_are_not_utf8_become_escapes(guest: Guest) -> None:
     guest.check("import os\nos.write(1, b'a\\xffb\\n')\nNone")
     assert guest.check("runtime.last_output.text").result == "'a\\\\xffb\\n'"
 
 
-def test_no_output_yet(guest: Guest) -> None:
+def test_no_earlier_output_is_explained(guest: Guest) -> None:
     assert "no earlier run" in guest.run("runtime.last_output").traceback
     assert guest.check("runtime.outputs").result == "{}"
 
 
-def test_what_does_not_fit_loses_its_beginning_and_says_so(guest: Guest) -> None:
+def test_output_larger_than_the_ring_loses_its_start_and_says_so(guest: Guest) -> None:
     lines = RING // 100 + 1000
     outcome = guest.check(f"for n in range({lines}): print(f'{{n:099}}')", 1000)
     (frame,) = [frame for frame in outcome.frames if frame["type"] == "dropped"]
@@ -77,7 +77,7 @@ def test_a_gigabyte_passes_in_bounded_memory(guest: Guest) -> None:
     assert guest.check("len(runtime.last_output), runtime.last_output.kept").result == f"(1024, {RING})"
 
 
-def test_older_outputs_go_when_newer_ones_need_the_room(guest: Guest) -> None:
+def test_old_outputs_make_room_for_new_ones(guest: Guest) -> None:
     guest.check("print('first')")
     guest.check(f"import sys\n_ = sys.stdout.write('y' * {RING - 3})", 10)
     assert guest.check("list(runtime.outputs), len(runtime.outputs[1].text)").result == "([1, 2], 3)"
@@ -87,7 +87,7 @@ def test_older_outputs_go_when_newer_ones_need_the_room(guest: Guest) -> None:
     assert "KeyError: 'no output of cell 1 is kept; there are those of cells 2 to 4'" in gone
 
 
-def test_many_runs(guest: Guest) -> None:
+def test_latest_outputs_of_many_runs_are_kept(guest: Guest) -> None:
     for number in range(1, 101):
         guest.execute(f"print({number})")
         guest.collect()
@@ -97,7 +97,7 @@ def test_many_runs(guest: Guest) -> None:
     assert guest.check("[runtime.outputs[c].text for c in runtime.outputs] == [f'{c}\\n' for c in runtime.outputs]").result == "True"
 
 
-def test_output_between_runs_belongs_to_the_next(guest: Guest) -> None:
+def test_output_between_runs_belongs_to_the_next_run(guest: Guest) -> None:
     guest.check("import threading\ngo, done = threading.Event(), threading.Event()\ndef work():\n    go.wait()\n    print('late')\n    done.set()\nthreading.Thread(target=work).start()")
     guest.check("go.set()\ndone.wait()\nprint('now')")
     assert guest.check("runtime.last_output.text").result == "'late\\nnow\\n'"
@@ -115,27 +115,27 @@ fd = find()
 
 
 @pytest.mark.parametrize("act", ["close(fd)", "dup2(0, fd)", "ftruncate(fd, 0)", "pwrite(fd, b'\\xff' * 8192, 0)"])
-def test_user_code_that_breaks_the_record_gets_an_error_and_nothing_else(guest: Guest, act: str) -> None:
+def test_breaking_the_record_does_no_other_harm(guest: Guest, act: str) -> None:
     guest.check("print('before')")
     guest.check(f"{FIND}os.{act};")
     assert guest.run("print('after'); runtime.last_output.text").status in ("success", "error")
     assert guest.check("print('still here')").stdout == b"still here\n"
 
 
-def test_a_child_has_no_outputs(guest: Guest) -> None:
+def test_forked_child_has_no_outputs(guest: Guest) -> None:
     guest.check("print(1)")
     code = "import os, sys\nif os.fork() == 0:\n    try: runtime.last_output\n    except MCPError as e: print(e, flush=True)\n    os._exit(0)\nos.wait()[1]"
     assert guest.check(code).stdout == b"outputs of earlier runs are not kept here\n"
 
 
-def test_rings_are_small_where_memory_is() -> None:
+def test_rings_are_small_where_memory_is_small() -> None:
     assert capacities(None) == (12 << 20, 4 << 20) == capacities(512 << 20) == capacities(1 << 40)
     assert sum(capacities(32 << 20)) == 1 << 20
     assert min(capacities(1)) == 64 << 10
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_ring_keeps_the_end_of_all(seed: int) -> None:
+def test_ring_keeps_the_latest_bytes(seed: int) -> None:
     import random
 
     chance = random.Random(seed)

@@ -1,4 +1,5 @@
-"""How values are shown: small ones by their repr, large ones by what they are, under a name that stays."""
+"""How values are shown: small ones by their repr, large ones by a preview and the name that has all
+of it."""
 
 from typing import Any
 
@@ -18,7 +19,7 @@ def test_small_values_are_their_repr() -> None:
         assert _show(value) == repr(value)
 
 
-def test_a_list_of_records() -> None:
+def test_preview_of_a_list_of_records() -> None:
     rows = [{"id": n, "title": "crash", "state": "open"} for n in range(4812)]
     assert _show(rows).split("\n") == [
         "list of 4,812 dict, keys: id, title, state (kept as _r3)",
@@ -31,7 +32,7 @@ def test_a_list_of_records() -> None:
     ]
 
 
-def test_every_kind_of_large_value() -> None:
+def test_preview_of_every_kind_of_large_value() -> None:
     assert _show(list(range(10**6))).split("\n")[0] == "list of 1,000,000 int (kept as _r3)"
     assert _show([1, "a"] * 1000).split("\n")[0] == "list of 2,000 mixed items (kept as _r3)"
     assert _show(tuple("ab" * 1000)).split("\n")[1] == "[0] 'a'"
@@ -46,7 +47,7 @@ def test_every_kind_of_large_value() -> None:
     assert _show(["x" * 1000]).split("\n")[0] == "list of 1 str (kept as _r3)"
 
 
-def test_a_long_repr_of_another_class() -> None:
+def test_long_repr_of_another_class_is_cut() -> None:
     class Long:
         def __repr__(self) -> str:
             return "Long(" + "x" * 10_000 + ")"
@@ -57,7 +58,7 @@ def test_a_long_repr_of_another_class() -> None:
     assert lines[3].endswith("x)")
 
 
-def test_items_that_cannot_be_shown() -> None:
+def test_items_whose_repr_raises_are_named() -> None:
     class Bad:
         def __repr__(self) -> str:
             raise ValueError("no")
@@ -67,7 +68,7 @@ def test_items_that_cannot_be_shown() -> None:
     assert short("a\nb" * 10) == repr("a\nb" * 10)
 
 
-def test_loops_and_depth_end() -> None:
+def test_loops_and_deep_values_are_bounded() -> None:
     loop: list[object] = []
     loop.append(loop)
     assert _show(loop) == "[[...]]"
@@ -80,13 +81,13 @@ def test_loops_and_depth_end() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 50, 200, 8000])
-def test_a_preview_is_about_as_long_as_it_may_be(limit: int) -> None:
+def test_preview_is_about_as_long_as_the_limit(limit: int) -> None:
     values: list[object] = [["x" * 500] * 100, {"k" * 500 + str(n): "v" * 500 for n in range(100)}, "é" * 100_000, b"\xff" * 50_000, [b"\xff" * 9999] * 9]
     for value in values:
         assert len(_show(value, limit)) < 4 * limit + 8000
 
 
-def test_the_value_stays_bound(guest: Guest) -> None:
+def test_large_value_stays_bound_to_a_name(guest: Guest) -> None:
     outcome = guest.check("['x'] * 50_000")
     assert str(outcome.result).startswith("list of 50,000 str (kept as _r1)\n[0] 'x'")
     assert guest.check("len(_r1), _ is _r1").result == "(50000, True)"
@@ -96,13 +97,13 @@ def test_the_value_stays_bound(guest: Guest) -> None:
     assert guest.check("sorted(int(n[2:]) for n in globals() if n.startswith('_r'))").result == str(list(range(8, 24)))
 
 
-def test_the_budget_of_the_answer_is_the_measure(guest: Guest) -> None:
+def test_preview_fits_the_budget_of_the_answer(guest: Guest) -> None:
     assert guest.check("'x' * 9_000").result == f"str of 9,000 characters (kept as _r1)\n{'x' * 2666!r}\n... 5,001 characters left out; _r1[2666:] ...\n{'x' * 1333!r}"
     assert guest.check("'x' * 9_000", text_bytes=40_000).result == repr("x" * 9_000)
     assert guest.check("float('nan')").result == "nan"
 
 
-def test_the_line_that_says_what_is_missing_was_cut_off_with_the_rest() -> None:
+def test_line_about_what_is_missing_is_never_cut_off() -> None:
     for value in (b"\xff" * 50_000, "\x1b\n" * 50_000, bytearray(50_000), "\U000e0041" * 50_000):
         text = _show(value, 8000)
         assert len(text) < 8000, len(text)
@@ -113,11 +114,11 @@ def test_the_line_that_says_what_is_missing_was_cut_off_with_the_rest() -> None:
     assert len(_show(records, 8000)) < 500
 
 
-def test_values_within_values_took_time_without_end() -> None:
+def test_deeply_nested_values_are_fast() -> None:
     shared: object = ["x" * 200]
     for _ in range(40):
         shared = [shared, shared]
-    # Known by its first items only, whatever they hold.
+    # Only its first items are looked at, however large they are.
     assert _show(shared).split("\n")[1].startswith("[0] list of 2 list [0] list of 2 list [1] list of 2")
     tree: object = {"leaf": "x" * 500}
     for _ in range(40):
@@ -125,7 +126,7 @@ def test_values_within_values_took_time_without_end() -> None:
     assert _show(tree).startswith("dict of 2 items of dict (kept as _r3)\n'left': dict of 2 items")
 
 
-def test_lists_with_ways_of_their_own_failed_though_they_have_a_repr() -> None:
+def test_lists_that_misbehave_are_shown_by_their_repr() -> None:
     class Closed(list):  # type: ignore[type-arg]
         def __getitem__(self, index: Any) -> Any:
             raise ValueError("closed")
@@ -143,7 +144,7 @@ def test_lists_with_ways_of_their_own_failed_though_they_have_a_repr() -> None:
     assert _show(Mute("x" * 1000)).split("\n")[1].startswith("'xxx")
 
 
-def test_a_proxy_without_its_object_could_not_be_shown(guest: Guest) -> None:
+def test_proxy_without_its_object_is_shown(guest: Guest) -> None:
     unbound = "class Unbound:\n    @property\n    def __class__(self): raise RuntimeError('outside of a request')\n    def __repr__(self): return '<unbound>'\n"
     assert guest.check(f"{unbound}Unbound()").result == "<unbound>"
     assert guest.check("[Unbound()]").result == "[<unbound>]"
@@ -151,7 +152,7 @@ def test_a_proxy_without_its_object_could_not_be_shown(guest: Guest) -> None:
     assert "<weakproxy at " in str(guest.check("import weakref\nproxy = weakref.proxy({1})\nproxy").result)
 
 
-def test_results_of_tools_are_what_they_look_like() -> None:
+def test_results_of_tools_are_previewed_as_plain_values() -> None:
     from _mcp_guest.servers.results import unwrap
 
     rows = unwrap({"structuredContent": {"result": [{"id": n} for n in range(1000)]}}, "s", "t", wrapped=True)

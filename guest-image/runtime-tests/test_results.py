@@ -1,4 +1,4 @@
-"""What comes back from calls: values, errors, pictures, resources; exact, whatever they are."""
+"""Results of calls: values, errors, pictures and resources arrive unchanged."""
 
 import base64
 import json
@@ -48,14 +48,14 @@ RESULTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("payload", "expected"), RESULTS, ids=range(len(RESULTS)))
-def test_out_12_results_come_in_wrappers(host: Host, payload: Any, expected: str) -> None:
+def test_out_12_results_are_plain_values(host: Host, payload: Any, expected: str) -> None:
     host.handlers["call_tool"] = lambda params: payload
     assert host.check("r = await mcp_s.echo()\nprint(repr(r))").stdout.decode() == f"{expected}\n"
     assert host.value("json.dumps(r) == json.dumps(pickle.loads(pickle.dumps(r))), type(pickle.loads(pickle.dumps(r))).__module__") == "(True, 'builtins')"
     assert host.value("type(r).__name__ not in ('DictResult', 'ListResult', 'TextResult') or r.raw == await mcp_s.echo.raw()") == "True"
 
 
-def test_out_12_wrapped_values_are_not_unwrapped(host: Host) -> None:
+def test_out_12_wrapped_values_are_unwrapped(host: Host) -> None:
     host.handlers["call_tool"] = lambda params: {"structuredContent": {"result": [1, 2]}, "content": []}
     assert host.value("await mcp_s.typed(), await mcp_s.echo(), await call_tool('s', 'typed')") == "([1, 2], {'result': [1, 2]}, [1, 2])"
 
@@ -63,7 +63,7 @@ def test_out_12_wrapped_values_are_not_unwrapped(host: Host) -> None:
 PNG = base64.b64encode(b"\x89PNG\r\n").decode()
 
 
-def test_out_11_images_are_text(host: Host) -> None:
+def test_out_11_images_are_bytes(host: Host) -> None:
     content = [
         {"type": "image", "data": PNG, "mimeType": "image/png"},
         {"type": "audio", "data": PNG, "mimeType": "audio/wav"},
@@ -84,7 +84,7 @@ def test_out_11_images_are_text(host: Host) -> None:
     assert host.value("print(await mcp_s.echo())\n(await mcp_s.echo()).raw['mimeType']") == "'image/png'"
 
 
-def test_resources_and_prompts_are_out_of_reach(host: Host) -> None:
+def test_resources_and_prompts_can_be_read(host: Host) -> None:
     host.handlers["list_resources"] = lambda params: {"resources": [{"uri": "x:/1", "name": "one"}]}
     host.handlers["read_resource"] = lambda params: {"contents": [{"uri": params["uri"], "text": "{}"}]}
     host.handlers["list_prompts"] = lambda params: [{"name": "p"}]
@@ -96,12 +96,12 @@ def test_resources_and_prompts_are_out_of_reach(host: Host) -> None:
 
 
 def exact(value: Any) -> str:
-    """Tells apart what `==` does not: 1, 1.0 and True, the order of keys."""
+    """A text that differs where `==` does not: for 1, 1.0 and True, and for the order of keys."""
     return json.dumps(value, sort_keys=False)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_values_do_not_survive_the_way_to_the_host_and_back(host: Host, seed: int) -> None:
+def test_values_survive_the_way_to_the_host_and_back(host: Host, seed: int) -> None:
     chance = random.Random(seed)
     values = [json_value(chance) for _ in range(60)]
     code = f"values = json.loads({json.dumps(values)!r})\nfor v in values:\n    r = (await mcp_s.echo(v=v))['v']\n    assert json.dumps(r) == json.dumps(v), (r, v)"
@@ -113,7 +113,7 @@ def test_values_do_not_survive_the_way_to_the_host_and_back(host: Host, seed: in
     host.check("for v in values:\n    r = await mcp_s.echo()\n    assert json.dumps(r) == json.dumps(v) or isinstance(r, str) and float(r) == v, (r, v)")
 
 
-def test_integers_of_thousands_of_digits_end_the_guest(host: Host) -> None:
+def test_integers_of_thousands_of_digits_become_text(host: Host) -> None:
     host.handlers["call_tool"] = silent
     host.execute("(await mcp_s.echo())['n']")
     call = host.until_requests(1)[0]["call"]
@@ -123,7 +123,7 @@ def test_integers_of_thousands_of_digits_end_the_guest(host: Host) -> None:
     assert host.collect().result == repr(digits)
 
 
-def test_an_error_said_why_in_its_structured_content_only(host: Host) -> None:
+def test_error_with_structured_content_only_has_a_message(host: Host) -> None:
     host.handlers["call_tool"] = lambda params: {
         "content": [],
         "structuredContent": {"code": 7, "why": "nö"},
@@ -135,6 +135,6 @@ def test_an_error_said_why_in_its_structured_content_only(host: Host) -> None:
 
 
 @pytest.mark.parametrize("content", ["plain", {"type": "text", "text": "plain"}])
-def test_content_that_is_no_list_was_lost(host: Host, content: Any) -> None:
+def test_content_that_is_not_a_list_is_accepted(host: Host, content: Any) -> None:
     host.handlers["call_tool"] = lambda params: {"content": content}
     assert host.value("await mcp_s.echo()") == "'plain'"

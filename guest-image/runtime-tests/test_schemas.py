@@ -1,4 +1,4 @@
-"""Hostile schemas: whatever a server says of its tools, proxies and docs are made of it, in time."""
+"""Hostile schemas: functions and docs are made from whatever a server sends, in limited time."""
 
 import random
 import time
@@ -24,7 +24,7 @@ REFERENCES = ("#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#a", "#/x/0", "h
 
 
 def schema(chance: random.Random, depth: int = 4) -> Any:
-    """Something like a JSON Schema: often right, sometimes nonsense."""
+    """A value like a JSON Schema: often valid, sometimes nonsense."""
     if chance.random() < 0.05 or not depth:
         return json_value(chance, 1)
     out: Frame = {}
@@ -52,7 +52,7 @@ def schema(chance: random.Random, depth: int = 4) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_schema_yields_no_usable_proxy(host: Host, seed: int) -> None:
+def test_any_schema_gives_a_usable_function(host: Host, seed: int) -> None:
     chance = random.Random(seed)
     tools = [{"name": f"t{n}", "input_schema": schema(chance), "description": "d"} for n in range(150)]
     code = """
@@ -78,8 +78,8 @@ print(sent > 50, refused > 0)"""
     assert time.monotonic() - started < 20
 
 
-def test_a_schema_that_grows_without_end(host: Host) -> None:
-    """Each level refers to the one below twenty times."""
+def test_schema_that_grows_without_end_is_bounded(host: Host) -> None:
+    """Each level refers twenty times to the next."""
     defs: Frame = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 20} for n in range(30)}
     defs["loop"] = {"allOf": [{"$ref": "#/$defs/loop"}] * 20, "anyOf": [{"$ref": "#/$defs/loop"}] * 20}
     for root in ("d0", "loop"):

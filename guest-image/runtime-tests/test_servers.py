@@ -1,4 +1,4 @@
-"""Servers as modules: what is missing, errors, docs, search. Each test is named after what went wrong."""
+"""Servers as modules: missing servers, errors, docs and search."""
 
 from typing import Any
 
@@ -28,11 +28,11 @@ from servers import INTEGER, ISSUE, STRING, refused
         ("hasattr(mcp_github, '__wrapped__') or 1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_a_missing_server_or_tool_is_not_explained(shared_host: Host, code: str, told: str) -> None:
+def test_missing_server_or_tool_is_explained(shared_host: Host, code: str, told: str) -> None:
     assert told in refused(shared_host, code)
 
 
-def test_a_missing_server_cannot_be_caught(shared_host: Host) -> None:
+def test_missing_server_is_caught_as_the_usual_exception(shared_host: Host) -> None:
     code = "try: await mcp_jira.x()\nexcept NameError as e: print(e)\n"
     code += "try: mcp_servers['jira']\nexcept KeyError as e: print(e)\n"
     code += "try: await call_tool('jira', 'x')\nexcept runtime.MCPError as e: print(e)\n'mcp_jira' in globals(), mcp_servers.get('jira')"
@@ -42,7 +42,7 @@ def test_a_missing_server_cannot_be_caught(shared_host: Host) -> None:
     assert outcome.result == "(False, None)"
 
 
-def test_a_server_that_did_not_start_is_said_to_be_not_loaded(host: Host) -> None:
+def test_server_that_did_not_start_gives_its_reason(host: Host) -> None:
     why = 'server "jira" did not start: exited with code 1 after 0.4 s; stderr: JIRA_TOKEN is not set'
     failed = [{"name": "jira", "message": why}, {"name": "x-y", "message": "no token"}]
     for code in (
@@ -61,14 +61,14 @@ def test_a_server_that_did_not_start_is_said_to_be_not_loaded(host: Host) -> Non
     code = "try: mcp_jira.x\nexcept runtime.MCPError as e: print(e.server)\n'jira' in LOADED_MCP_SERVERS"
     outcome = host.run(code, [], [], failed)
     assert (outcome.stdout, outcome.result) == (b"jira\n", "False")
-    # When it is not asked for any more, it is like any other; and when it comes up, it is there.
+    # Later it is like any other server that is not loaded, and works once it has started.
     assert "known but not loaded" in host.run("mcp_jira.x", [], ["jira"]).traceback
     assert host.value("mcp_jira.x.__name__", [server("jira", tool("x"))], []) == "'x'"
     outcome = host.run("await mcp_jira.x()", [server("jira", error=why)], [])
     assert f"MCPError: {why}" in outcome.traceback
 
 
-def test_a_server_asked_for_later_has_no_proxy(host: Host) -> None:
+def test_server_loaded_later_replaces_its_placeholder(host: Host) -> None:
     assert "not loaded" in host.run("mcp_github.x", [], ["github"]).traceback
     assert host.value("mcp_github.create_issue.__name__, LOADED_MCP_SERVERS", [server("github", ISSUE)], []) == "('create_issue', ('github',))"
     assert host.value("'mcp_github' in vars(__builtins__)") == "False"
@@ -78,21 +78,21 @@ def test_a_server_asked_for_later_has_no_proxy(host: Host) -> None:
 PLACEHOLDERS = "len([n for n in vars(__builtins__) if n.startswith('mc' + 'p_')])"
 
 
-def test_hundreds_of_servers_cost_code_that_names_none_of_them(host: Host) -> None:
+def test_placeholders_are_made_for_code_that_mentions_servers(host: Host) -> None:
     known = [f"server-{number}" for number in range(300)]
     assert host.value(PLACEHOLDERS, None, known) == "0"
     assert host.value(f"mcp_servers; {PLACEHOLDERS}", None, known) == "300"
-    # Nothing is made anew where nothing changed.
+    # Placeholders stay the same while the names do.
     assert host.value("held = mcp_server_7.__repr__.__self__; held is vars(__builtins__)['mcp_server_7']", None, known[:]) == "True"
     assert host.value(f"held is vars(__builtins__)['mcp_server_7'], {PLACEHOLDERS}", None, known[:9]) == "(False, 9)"
 
 
-def test_servers_that_code_names_in_pieces_are_not_known(host: Host) -> None:
+def test_server_named_in_pieces_is_explained(host: Host) -> None:
     name = "'mc' + 'p_jira.x'"
     told = 'mcp_jira: server "jira" is known but not loaded; call run_python with servers=["jira"]'
     assert f"NameError: {told}" in host.run(f"exec({name})", None, ["jira"]).traceback
     assert host.value("runtime.capability_summary() and list(mcp_servers)", None, ["git-hub"]) == "[]"
-    # What was known at a mention is not what is known now.
+    # The names may have changed since they were last used.
     told = told.replace("jira", "slack")
     assert f"NameError: {told}" in host.run(f"exec({name.replace('jira', 'slack')})", None, ["slack"]).traceback
     assert 'no server "jira"; known: slack' in host.run("import mcp.servers.jira", None, ["slack"]).traceback
@@ -101,7 +101,7 @@ def test_servers_that_code_names_in_pieces_are_not_known(host: Host) -> None:
     assert f"NameError: {told.replace('slack', 'jira')}" in host.run(f"exec({name})", None, ["jira"]).traceback
 
 
-def test_tra_10_stale_tools(host: Host) -> None:
+def test_tra_10_changed_tools_follow_their_server(host: Host) -> None:
     host.check("f, g = mcp_s.t1, mcp_s.t2", [server("s", tool("t1", {"a": STRING}), tool("t2"))])
     host.check("await f(b=1)\nmcp_s.t3", [server("s", tool("t1", {"b": INTEGER}), tool("t3"))])
     assert "MCPError: s.t2: its server no longer offers this tool" in refused(host, "await g()")
@@ -114,7 +114,7 @@ def test_tra_10_stale_tools(host: Host) -> None:
     assert host.value("mcp_s.t2 is g, f is mcp_s.t1", [server("s", tool("t1"), tool("t2"))]) == "(True, True)"
 
 
-def test_functions_look_unlike_functions(shared_host: Host) -> None:
+def test_tools_look_like_functions(shared_host: Host) -> None:
     code = (
         "import inspect\nf = mcp_github.create_issue\n"
         "print(f.__name__, f.__qualname__, f.__module__, inspect.iscoroutinefunction(f), f.__annotations__['title'])\n"
@@ -135,7 +135,7 @@ def test_functions_look_unlike_functions(shared_host: Host) -> None:
 EVIL = '"""\nimport os; os.system("touch /tmp/pwn")\n"""\n\'\'\'{0}%s{{}}\\'
 
 
-def test_sec_01_descriptions_become_code(host: Host) -> None:
+def test_sec_01_descriptions_never_become_code(host: Host) -> None:
     evil = [
         server(EVIL, tool(EVIL, {EVIL: {"type": "string", "description": EVIL, "enum": [EVIL], "default": EVIL}}, [EVIL], description=EVIL), description=EVIL),
         server("x\n); import os", tool("t", {"a=1, b": STRING, "lambda: 0": STRING, "": STRING})),
@@ -158,14 +158,14 @@ os.path.exists('/tmp/pwn'), type(mcp_servers).__name__, len(mcp_servers), mcp_se
     assert host.requests[1]["params"]["arguments"] == {"a=1, b": EVIL, "lambda: 0": EVIL, "": EVIL}
 
 
-def test_malformed_servers_stop_the_run(host: Host) -> None:
+def test_malformed_servers_do_not_stop_the_run(host: Host) -> None:
     entries: Any = [5, {}, {"name": 3}, {"name": "a", "tools": 7}, {"name": "b", "tools": [1, {}, {"name": 4}, {"name": "t", "input_schema": "x"}]}]
     assert host.value("await mcp_b.t(x=1), LOADED_MCP_SERVERS, mcp_a", entries, [3, {}, None, "k"]) == (
         "({'x': 1}, ('a', 'b'), <mcp_a: 0 tools: >)"
     )
 
 
-def test_out_14_tool_errors_are_values_or_cannot_be_caught(host: Host) -> None:
+def test_out_14_tool_errors_can_be_caught(host: Host) -> None:
     host.handlers["call_tool"] = lambda params: text('404 Not Found (repository "acme/web")', isError=True, structuredContent={"code": 404})
     code = "await mcp_github.create_issue(owner='acme', repo='web', title='x')"
     outcome = host.run(code, [server("github", ISSUE)])
@@ -187,7 +187,7 @@ def test_out_14_tool_errors_are_values_or_cannot_be_caught(host: Host) -> None:
 
 @pytest.mark.parametrize("sync", [False, True])
 @pytest.mark.parametrize("kind", ["ToolError", "MCPError", "NameError", "PermissionError", "TimeoutError", "Whatever"])
-def test_errors_of_the_host_lose_their_type(host: Host, kind: str, sync: bool) -> None:
+def test_errors_of_the_host_keep_their_type(host: Host, kind: str, sync: bool) -> None:
     def fail(params: Frame) -> Any:
         raise Fail(kind, "github.x is denied by policy (rule 3)", {"server": "github", "tool": "x", "details": {"rule": 3}})
 
@@ -202,7 +202,7 @@ def test_errors_of_the_host_lose_their_type(host: Host, kind: str, sync: bool) -
     assert host.value(code) == "(True, 'github', {'rule': 3}, 'github.x is denied by policy (rule 3)')"
 
 
-def test_malformed_errors_of_the_host(host: Host) -> None:
+def test_malformed_responses_are_ignored_or_become_errors(host: Host) -> None:
     host.execute("try: await call_tool('github', 'x')\nexcept MCPError as e: print(e)", [server("github", ISSUE)])
     request = host.guest.next()
     host.guest.send(type="rpc_response", call="x", success=True)
@@ -218,7 +218,7 @@ SEARCH = [
 
 
 @pytest.mark.parametrize("form", ["list", "object"])
-def test_search_prints_json(host: Host, form: str) -> None:
+def test_search_prints_one_line_per_tool(host: Host, form: str) -> None:
     host.handlers["search_tool_docs"] = lambda params: SEARCH if form == "list" else {"results": SEARCH, "notStarted": ["slow"]}
     outcome = host.check("docs = await search_tool_docs('open issue')\nprint(docs)", [server("github", ISSUE)])
     lines = outcome.stdout.decode().splitlines()
@@ -235,11 +235,11 @@ def test_search_prints_json(host: Host, form: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["''", "'x', limit=0", "'x', limit=21", "'x', detail='all'", "'x', limit=True"])
-def test_search_takes_nonsense(shared_host: Host, arguments: str) -> None:
+def test_search_rejects_invalid_arguments(shared_host: Host, arguments: str) -> None:
     assert "ValueError: " in refused(shared_host, f"await search_tool_docs({arguments})")
 
 
-def test_query_tool_docs(shared_host: Host) -> None:
+def test_query_tool_docs_prints_signature_and_parameters(shared_host: Host) -> None:
     value = shared_host.value("print(await query_tool_docs('github', tool='create_issue', detail='full'))\n_doc = (await query_tool_docs('github'))\ntype(_doc).__mro__[1], len(_doc), query_tool_docs_sync('github', 'create_issue')[0]['tool']")
     assert value == "(<class 'list'>, 1, 'create_issue')"
     shared_host.handlers["query_tool_docs"] = lambda params: SEARCH[1:]
@@ -252,7 +252,7 @@ def test_query_tool_docs(shared_host: Host) -> None:
     )
 
 
-def test_discovery(shared_host: Host) -> None:
+def test_discovery_helpers_describe_all_servers(shared_host: Host) -> None:
     shared_host.handlers["discovered_servers"] = lambda params: [{"name": "github", "description": "d"}, {"name": "bad", "error": "e"}]
     shared_host.handlers["describe_server"] = lambda params: {"name": params["server"], "alias": "jira", "tools": []}
     assert shared_host.value("discovered_servers()") == "('github', 'bad')"
@@ -263,12 +263,12 @@ def test_discovery(shared_host: Host) -> None:
     assert shared_host.value("[m['name'] for m in list_loaded_server_metadata()][:2]") == "['github', 'git-hub']"
 
 
-def test_helpers_are_missing_from_the_namespace_or_the_manual(shared_host: Host) -> None:
+def test_helpers_are_in_the_namespace_and_documented(shared_host: Host) -> None:
     assert shared_host.value("[n for n in runtime.__all__ if globals().get(n) is not getattr(runtime, n)]") == "[]"
     assert shared_host.value("[n for n in runtime.__all__ if not getattr(runtime, n).__doc__]") == "[]"
 
 
-def test_300_servers_cost_time_before_they_are_used(host: Host) -> None:
+def test_tools_are_made_on_first_use(host: Host) -> None:
     names = [f"s{n}" for n in range(300)]
     tools = [{**ISSUE, "name": f"t{n}"} for n in range(20)]
     host.check("pass", [server("warm", *tools)])

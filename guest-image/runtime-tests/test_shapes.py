@@ -1,4 +1,4 @@
-"""The form of values in docs, from schemas of all kinds."""
+"""The shapes of values in docs, from schemas of all kinds."""
 
 import pytest
 
@@ -41,12 +41,12 @@ EDITS = {
         ({"enum": [[1], {"a": 1}]}, "[...] | {...}"),
     ],
 )
-def test_shapes(schema: object, expected: str) -> None:
+def test_shape_of_each_kind_of_schema(schema: object, expected: str) -> None:
     root = {"$defs": {"Edit": {"type": "object", "properties": {"old": {"type": "string"}, "new": {"type": "string"}}, "required": ["old", "new"]}}}
     assert shapes.shape(schemas.Document(root), schema) == expected
 
 
-def test_shapes_end() -> None:
+def test_shapes_of_recursive_and_huge_schemas_are_bounded() -> None:
     node: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#"}}}}
     text = shapes.shape(schemas.Document(node), node)
     assert text == '{"name"?: str, "children"?: list[{"name"?: str, "children"?: list[{"name"?: str, "children"?: list}]}]}'

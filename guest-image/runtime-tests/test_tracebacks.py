@@ -1,4 +1,4 @@
-"""Tracebacks as the model reads them: user frames only, exact text."""
+"""Tracebacks as models read them: user frames only, with the exact text."""
 
 import pytest
 
@@ -153,7 +153,7 @@ OSError: [Errno 5] io""",
 
 
 @pytest.mark.parametrize("code", EXACT)
-def test_exact_text(shared: Guest, code: str) -> None:
+def test_traceback_text_is_exact(shared: Guest, code: str) -> None:
     cwd = (shared.check("import os\nos.getcwd()").result or "").strip("'")
     error = shared.run(code).error
     kind, message, traceback = EXACT[code]
@@ -163,7 +163,7 @@ def test_exact_text(shared: Guest, code: str) -> None:
         assert error["message"] == message
 
 
-def test_recursion_is_cut(guest: Guest) -> None:
+def test_recursion_is_shortened(guest: Guest) -> None:
     error = guest.run("def f(n):\n    return f(n + 1)\nf(0)").error
     lines = error["traceback"].split("\n")
     assert lines[:5] == [
@@ -178,13 +178,13 @@ def test_recursion_is_cut(guest: Guest) -> None:
     assert len(lines) == 11
 
 
-def test_mutual_recursion_is_cut(guest: Guest) -> None:
+def test_mutual_recursion_is_shortened(guest: Guest) -> None:
     traceback = guest.run("def a():\n    b()\ndef b():\n    a()\na()").traceback
     assert " frames left out ...\n" in traceback
     assert traceback.count("\n") < 100
 
 
-def test_long_chains_messages_and_lines_are_cut(guest: Guest) -> None:
+def test_long_chains_messages_and_lines_are_shortened(guest: Guest) -> None:
     code = "e = None\nfor i in range(1000):\n    n = ValueError(i)\n    n.__cause__ = e\n    e = n\nraise e"
     traceback = guest.run(code).traceback
     assert "... 990 exceptions left out ..." in traceback
@@ -200,12 +200,12 @@ def test_long_chains_messages_and_lines_are_cut(guest: Guest) -> None:
     assert len(guest.run(code).traceback) < 10_000
 
 
-def test_a_cause_that_leads_back_to_itself(guest: Guest) -> None:
+def test_cyclic_causes_end(guest: Guest) -> None:
     traceback = guest.run("a, b = ValueError('a'), ValueError('b')\na.__cause__, b.__cause__ = b, a\nraise a").traceback
     assert traceback.count("ValueError") == 2
 
 
-def test_suggestions(guest: Guest) -> None:
+def test_suggestions_are_shown(guest: Guest) -> None:
     if guest.version < (3, 12):
         pytest.skip("Python makes them when it prints only")
     assert guest.run("pritn(1)").traceback.endswith("NameError: name 'pritn' is not defined. Did you mean: 'print'?")
@@ -213,7 +213,7 @@ def test_suggestions(guest: Guest) -> None:
     assert "forget to import 'json'" in guest.run("json.dumps(1)").traceback
 
 
-def test_describing_can_fail_but_not_hurt(guest: Guest) -> None:
+def test_failing_description_does_no_harm(guest: Guest) -> None:
     outcome = guest.run("class Bad(Exception):\n    def __str__(self): exit(9)\nraise Bad")
     assert outcome.error["type"] == "Bad"
     assert outcome.error["message"] == "<exception str() failed>"
@@ -227,7 +227,7 @@ def test_describing_can_fail_but_not_hurt(guest: Guest) -> None:
     assert guest.check("1").result == "1"
 
 
-def test_a_note_that_has_no_text_hid_the_whole_traceback(shared: Guest) -> None:
+def test_note_whose_str_raises_does_not_hide_the_traceback(shared: Guest) -> None:
     outcome = shared.run(
         "class Note:\n    def __str__(self): raise RuntimeError\nerror = ValueError('why')\n"
         "error.__notes__ = [Note(), 'more']\nraise error"
@@ -235,7 +235,7 @@ def test_a_note_that_has_no_text_hid_the_whole_traceback(shared: Guest) -> None:
     assert outcome.error["traceback"].endswith("line 5, in <module>\n    raise error\nValueError: why\n<note str() failed>\nmore")
 
 
-def test_a_long_line_with_a_mistake_in_it_came_back_whole_and_so_did_its_caret(shared: Guest) -> None:
+def test_long_source_line_is_cut_around_its_caret(shared: Guest) -> None:
     before, after = ", ".join(["'x'"] * 5000), ", ".join(["'y'"] * 5000)
     for code, shown in [
         (f"rows = [{before}, +* 3, {after}]", ("'x', +* 3, 'y'", 1)),

@@ -1,4 +1,4 @@
-"""Parts of the runtime on their own."""
+"""Unit tests of parts of the runtime."""
 
 import ast
 import base64
@@ -85,7 +85,7 @@ def test_frames_survive_every_text() -> None:
 @pytest.mark.parametrize(
     "line", [b"", b"[]", b"{}", b'{"type":1}', b'{"type":"a"}x', b"\xff", b"{" * 99_999, b'{"a":tru']
 )
-def test_lines_that_are_no_frames(line: bytes) -> None:
+def test_lines_that_are_not_frames_are_rejected(line: bytes) -> None:
     with pytest.raises(frames.FrameError):
         frames.decode(line)
 
@@ -102,11 +102,11 @@ def test_lines_that_are_no_frames(line: bytes) -> None:
         ("x=1", False),
     ],
 )
-def test_last_expression_is_kept_unless_silenced(code: str, kept: bool) -> None:
+def test_last_expression_is_stored_unless_silenced(code: str, kept: bool) -> None:
     assert (source.RESULT in source.compile_cell(code, "<cell 1>").co_names) == kept
 
 
-def test_sources_are_remembered_within_bounds() -> None:
+def test_remembered_sources_are_bounded() -> None:
     for number in range(50):
         source.remember(f"<cell b{number}>", "#" * (1 << 20))
     assert source.line_of("<cell b49>", 1)
@@ -129,7 +129,7 @@ def test_lines_are_counted_as_the_compiler_counts() -> None:
         ("f" * 70 + "()", ""),
     ],
 )
-def test_place_names_the_call(line: str, expected: str) -> None:
+def test_location_names_the_call(line: str, expected: str) -> None:
     source.remember("<cell 8>", line)
     code = compile(line, "<cell 8>", "exec")
     starts = [i for i, p in enumerate(code.co_positions()) if p[2] is not None and p[3] is not None]
@@ -155,7 +155,7 @@ def test_place_names_the_call(line: str, expected: str) -> None:
         ("/usr/lib/python3/dist-packages/numpy/core.py", False),
     ],
 )
-def test_user_code(filename: str, expected: bool) -> None:
+def test_user_code_is_told_from_the_library(filename: str, expected: bool) -> None:
     assert source.is_user_code(filename) == expected
 
 
@@ -166,7 +166,7 @@ def test_pid_1_imports_nothing_of_the_worker() -> None:
     assert [name for name in own if not name.startswith("_mcp_guest.init")] == ["_mcp_guest.frames"]
 
 
-def test_report_tells_what_the_kernel_says() -> None:
+def test_ready_reports_what_the_kernel_shows() -> None:
     frame = json.loads(frames.encode(start.ready(0.0)))
     with open("/proc/self/status") as status:
         fields = dict(line.split(":", 1) for line in status)
@@ -190,7 +190,7 @@ def test_report_tells_what_the_kernel_says() -> None:
         ({"memory.max": "²\n"}, None),
     ],
 )
-def test_limits_of_both_cgroup_versions(
+def test_memory_limit_in_both_cgroup_versions(
     monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int | None
 ) -> None:
     monkeypatch.setattr(cgroup, "read", lambda path: files.get(path.removeprefix("/sys/fs/cgroup/"), ""))
@@ -203,12 +203,12 @@ def test_limits_of_both_cgroup_versions(
         ({}, None),
         ({"memory.events": "low 0\nhigh 0\nmax 41\noom 2\noom_kill 1\noom_group_kill 0\n"}, 1),
         ({"memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"}, 3),
-        # Kernels before 4.13.
+        # Kernels before 4.13 do not count kills.
         ({"memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"}, None),
         ({"memory.events": "oom_kill many\n"}, None),
     ],
 )
-def test_kills_for_memory_in_both_cgroup_versions(
+def test_oom_kills_in_both_cgroup_versions(
     monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int | None
 ) -> None:
     monkeypatch.setattr(cgroup, "read", lambda path: files.get(path.removeprefix("/sys/fs/cgroup/"), ""))

@@ -1,4 +1,4 @@
-"""Random values for tests that try many."""
+"""Random values for randomised tests."""
 
 import random
 from typing import Any

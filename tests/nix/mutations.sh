@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Does the gate notice? `with-nix.sh mutations.sh`: one mistake after the other is put into a copy of the tree, and the part of the gate that should
-# find it has to fail, for the right reason. First every part has to pass on the copy as it is. The store must be warm: run the gate before.
+# Does the gate notice mistakes? `with-nix.sh mutations.sh` puts one mistake after another into a copy of
+# the tree, and the part of the gate that should find it has to fail, for the right reason. Before that,
+# every part has to pass on the unchanged copy. Run the gate first: it fills the store.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 system=$(uname -m)-linux
@@ -28,7 +29,8 @@ part_inputs() { build guest-image.inputs; }
 part_crates() { build bridge-unwrapped.cargoDeps; }
 part_format() { (cd "$work/tree" && git ls-files '*.nix' | xargs nixfmt --check); }
 part_dead() { (cd "$work/tree" && deadnix --fail .); }
-# The digest is built into the bridge too. Its program as it was, so that no minute goes into compiling it.
+# The digest is also built into the bridge. The unchanged tree's program is used: compiling another takes
+# a minute.
 image() { # ARGUMENTS of the image
   nix build --impure --no-link --print-build-logs --expr "
     let
@@ -38,7 +40,7 @@ image() { # ARGUMENTS of the image
     (packages \"$work/tree\").guest-image.override { inherit (packages \"$original\") bridge-unwrapped; $1 }"
 }
 part_image() { image ""; }
-# A lock of one's own, which has no digest beside it.
+# A lock of the user's own, which has no digest beside it.
 part_override() {
   if image "lockFile = builtins.toFile \"own.json\" (builtins.readFile $work/tree/$lock.json);" >"$work/refusal" 2>&1; then
     echo "an image without a digest was built"
@@ -47,14 +49,14 @@ part_override() {
   grep "needs expectedDigest" "$work/refusal"
 }
 
-# mutate NAME PART FILE REASON SED-SCRIPT: the reason is what the failure has to say.
+# mutate NAME PART FILE REASON SED-SCRIPT: the failure has to match REASON.
 tried=0 caught=0
 mutate() {
   local name=$1 part=$2 file=$3 reason=$4 script=$5
   tried=$((tried + 1))
   sed --in-place --regexp-extended "$script" "$work/tree/$file"
   if tree diff --quiet; then
-    echo "NOTHING  $name: the mutation of $file changes nothing any more" >&2
+    echo "NOTHING  $name: the mutation no longer changes $file" >&2
   elif "part_$part" >"$work/said" 2>&1; then
     echo "MISSED   $name: $part passes" >&2
   elif ! grep -Eq -- "$reason" "$work/said"; then
@@ -68,7 +70,7 @@ mutate() {
 }
 
 for part in lock modules units inputs crates override image format dead; do
-  "part_$part" >"$work/said" 2>&1 || { echo "mutations: $part fails on the tree as it is; run the gate first" >&2; tail -n 20 "$work/said" >&2; exit 1; }
+  "part_$part" >"$work/said" 2>&1 || { echo "mutations: $part fails on the unchanged tree: run \`make test-nix\` first" >&2; tail -n 20 "$work/said" >&2; exit 1; }
 done
 
 mutate "stale lock" lock flake.nix "requires lock file changes|updating the flake input" 's|nixos-unstable|nixos-26.05|'

@@ -4,6 +4,7 @@
 
 mod bridge;
 mod completions;
+mod config;
 mod doctor;
 mod host;
 mod image;
@@ -19,7 +20,6 @@ mod time;
 mod tools;
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,8 +27,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use bridge_common::host::HostEnv;
-use bridge_settings::{self as settings, KEYS, Overrides, Settings};
-use bridge_upstream::watchdog;
+use bridge_settings::{self as settings, Overrides, Settings};
 
 /// Exit codes, as documented.
 mod exit {
@@ -66,13 +65,15 @@ enum Command {
     Image(image::Image),
     /// Check everything a sandbox needs, and say how to mend what is wrong.
     Doctor(doctor::Doctor),
+    /// Check a settings file.
+    Config(config::Config),
     /// Print a completion script for a shell.
     Completions(completions::Completions),
     /// Print the manual page, or write one for every command.
     Man(completions::Man),
-    /// Kills servers that a killed bridge leaves behind; started by the bridge itself.
-    #[command(name = watchdog::SUBCOMMAND, hide = true)]
-    Watchdog,
+    /// Clean up after a bridge that was killed; started by the bridge itself.
+    #[command(name = bridge_guardian::SUBCOMMAND, hide = true)]
+    Guardian,
 }
 
 /// Flags that win over variables and the settings file.
@@ -86,17 +87,13 @@ struct SettingArguments {
         help = "Settings file [env: MCP_BRIDGE_CONFIG, default: bridge.yaml in the state folder or ~/.config/mcp-code-bridge]"
     )]
     config: Option<PathBuf>,
-    /// Container engine: podman, docker or auto.
-    #[arg(long, global = true, value_name = "ENGINE", help_heading = "Settings")]
+    #[arg(long, global = true, value_name = "ENGINE", help_heading = "Settings", help = settings::flag_help("runtime"))]
     runtime: Option<String>,
-    /// Folder of server definitions, memory and saved tools.
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Settings")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Settings", help = settings::flag_help("state_dir"))]
     state_dir: Option<PathBuf>,
-    /// How answers are written: compact or toon.
-    #[arg(long, global = true, value_name = "MODE", help_heading = "Settings")]
+    #[arg(long, global = true, value_name = "MODE", help_heading = "Settings", help = settings::flag_help("output_mode"))]
     output_mode: Option<String>,
-    /// Least severe level that is logged, to stderr.
-    #[arg(long, global = true, value_name = "LEVEL", help_heading = "Settings")]
+    #[arg(long, global = true, value_name = "LEVEL", help_heading = "Settings", help = settings::flag_help("log_level"))]
     log_level: Option<String>,
     /// Any setting, such as memory=1g; may be repeated.
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = key_and_value, help_heading = "Settings")]
@@ -175,9 +172,12 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match command {
         Some(Command::Completions(completions)) => return completions.print(),
         Some(Command::Man(man)) => return man.print(),
+        Some(Command::Config(config)) => return config.run(),
         // Needs no settings, and must not fail for a bad one.
-        Some(Command::Watchdog) => {
-            watchdog::run(std::io::stdin().lock());
+        Some(Command::Guardian) => {
+            bridge_guardian::run(std::io::stdin().lock(), |owners| {
+                bridge_engine::remove_leftovers(&HostEnv::of_process(), owners);
+            });
             return ExitCode::SUCCESS;
         }
         _ => {}
@@ -207,22 +207,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Tools(tools)) => tools.run(&loaded),
         Some(Command::Image(image)) => image.run(&loaded),
         Some(Command::Doctor(doctor)) => doctor.run(&loaded),
-        Some(Command::Completions(_) | Command::Man(_) | Command::Watchdog) => ExitCode::SUCCESS,
+        Some(
+            Command::Completions(_) | Command::Config(_) | Command::Man(_) | Command::Guardian,
+        ) => ExitCode::SUCCESS,
     }
 }
 
 /// The command line with the table of settings in its long help.
 pub fn command() -> clap::Command {
-    let mut table =
-        String::from("Settings (variable, key of bridge.yaml and of --set, default):\n");
-    for key in KEYS {
-        let _ = write!(
-            table,
-            "  {} ({}, {})\n      {}; {}\n",
-            key.variable, key.name, key.default, key.about, key.accepts
-        );
-    }
-    Arguments::command().after_long_help(table)
+    Arguments::command().after_long_help(settings::help())
 }
 
 /// Runs `work` on a runtime of its own. What still blocks in the end (a read of a terminal, say) is not waited for.

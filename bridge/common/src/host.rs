@@ -43,7 +43,7 @@ impl HostEnv {
         }
     }
 
-    /// For tests: an environment of these variables only.
+    /// An environment of these variables only: for tests, and for settings that are judged by themselves.
     pub fn fake<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let variables = variables
             .into_iter()

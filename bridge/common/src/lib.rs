@@ -6,11 +6,13 @@
 //!
 //! This crate knows nothing of MCP, engines, guests or settings.
 
+mod envelope;
 pub mod error;
 pub mod fs;
 pub mod host;
 pub mod human;
 pub mod json;
+pub mod lines;
 pub mod media;
 mod mutex;
 pub mod programs;

@@ -133,7 +133,7 @@ fn properties(tool: &Value) -> Vec<(String, Value)> {
 fn meaning(name: &str) -> String {
     let found = ARGUMENTS.iter().find(|(argument, _)| *argument == name);
     let mut text = found.map_or_else(String::new, |(_, text)| (*text).to_owned());
-    for key in KEYS {
+    for key in KEYS.iter() {
         let place = format!("`{{{}}}`", key.name);
         if text.contains(&place) {
             let default = format!("{} (setting `{}`)", key.default, key.name);

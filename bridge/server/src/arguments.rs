@@ -7,8 +7,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::Face;
+use bridge_common::similar::closest;
 use bridge_session::{CODE_LIMIT, Client, RunRequest, is_session_name};
-use bridge_settings::{MAX_OUTPUT_TOKENS, closest};
+use bridge_settings::MAX_OUTPUT_TOKENS;
 
 const NAMES: [&str; 9] = [
     "code",

@@ -3,32 +3,27 @@
 
 use std::io;
 
-use bytes::{Buf, BytesMut};
+use bridge_common::lines::{EnvelopeScanner, LineDecoder};
+use bytes::{Buf as _, Bytes, BytesMut};
 use rmcp::model::RequestId;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+pub(super) use bridge_common::lines::Envelope;
+
 /// Bytes of one message.
 pub(super) const MAX_LINE: usize = 32 << 20;
-/// Buffers that grew for one message shrink again after it.
-const USUAL: usize = 64 << 10;
+/// Bytes that are read at once.
+const PIECE: usize = 64 << 10;
 
-/// One line, without its end.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    /// As sent.
-    Whole(BytesMut),
-    /// It was longer than allowed and is gone; this is what it was for.
-    TooLong(Envelope),
-}
+/// A line of the client, without its end and without the spaces around it.
+pub(super) type Line = bridge_common::lines::Line<Envelope>;
 
 /// Reads lines. Dropping a pending [`Lines::next`] loses nothing.
 pub(super) struct Lines<R> {
     reader: R,
     buffer: BytesMut,
-    searched: usize,
-    skipping: Option<Scanner>,
+    decoder: LineDecoder<EnvelopeScanner>,
     ended: bool,
-    max: usize,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -40,201 +35,51 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self {
             reader,
             buffer: BytesMut::new(),
-            searched: 0,
-            skipping: None,
+            decoder: LineDecoder::new(max),
             ended: false,
-            max,
         }
     }
 
     /// The next line that is not blank; `None` at the end. A last line without an end counts.
     pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
-            if let Some(line) = self.take() {
-                return Ok(Some(line));
-            }
-            if self.ended {
-                return Ok(self
-                    .skipping
-                    .take()
-                    .map(|scanner| Line::TooLong(scanner.finish())));
-            }
-            self.buffer.reserve(USUAL);
-            if self.reader.read_buf(&mut self.buffer).await? == 0 {
-                self.ended = true;
-                if !self.buffer.is_empty() {
-                    self.buffer.extend_from_slice(b"\n");
-                }
-            }
-        }
-    }
-
-    /// A line that is complete in the buffer.
-    fn take(&mut self) -> Option<Line> {
-        loop {
-            let found = self.buffer[self.searched..]
-                .iter()
-                .position(|byte| *byte == b'\n');
-            let Some(end) = found.map(|offset| self.searched + offset) else {
-                self.searched = self.buffer.len();
-                if self.skipping.is_some() || self.buffer.len() > self.max {
-                    self.skipping.get_or_insert_default().feed(&self.buffer);
-                    self.buffer = BytesMut::new();
-                    self.searched = 0;
-                }
-                return None;
+            let line = match self.decoder.next_line() {
+                None if self.ended => match self.decoder.finish() {
+                    None => return Ok(None),
+                    line => line,
+                },
+                line => line,
             };
-            let mut line = self.buffer.split_to(end);
-            self.buffer.advance(1);
-            self.searched = 0;
-            if let Some(mut scanner) = self.skipping.take() {
-                scanner.feed(&line);
-                return Some(Line::TooLong(scanner.finish()));
-            }
-            if line.starts_with(b"\xef\xbb\xbf") {
-                line.advance(3);
-            }
-            let used = line.trim_ascii_end().len();
-            line.truncate(used);
-            if line.len() > self.max {
-                return Some(Line::TooLong(Envelope::of(&line)));
-            }
-            if !line.is_empty() {
-                return Some(Line::Whole(line));
-            }
-        }
-    }
-}
-
-/// What the outermost object of a line says, as far as it could be made out.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "four facts that are independent of each other"
-)]
-pub(super) struct Envelope {
-    pub(super) id: Option<RequestId>,
-    /// There is an id, be it one that no request may have.
-    pub(super) has_id: bool,
-    pub(super) has_method: bool,
-    pub(super) has_answer: bool,
-    pub(super) is_batch: bool,
-}
-
-impl Envelope {
-    /// Of a whole line.
-    pub(super) fn of(line: &[u8]) -> Self {
-        let mut scanner = Scanner::default();
-        scanner.feed(line);
-        scanner.finish()
-    }
-}
-
-/// Longest key or id that is kept.
-const MAX_WORD: usize = 512;
-
-/// Walks over JSON without building it or insisting on it: strings, and how deep it is.
-#[derive(Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the state of a byte-wise scanner"
-)]
-struct Scanner {
-    started: bool,
-    depth: usize,
-    in_string: bool,
-    escaped: bool,
-    /// The next string at depth 1 is a key.
-    wants_key: bool,
-    key: Vec<u8>,
-    /// The value at depth 1 is that of `id`.
-    in_id: bool,
-    id: Vec<u8>,
-    envelope: Envelope,
-}
-
-impl Scanner {
-    fn feed(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.step(*byte);
-        }
-    }
-
-    fn step(&mut self, byte: u8) {
-        if self.in_string {
-            self.step_in_string(byte);
-            return;
-        }
-        match byte {
-            b'"' => {
-                self.in_string = true;
-                if self.depth == 1 && self.wants_key {
-                    self.key.clear();
+            match line {
+                Some(Line::Whole(line)) => {
+                    let line = trimmed(line);
+                    if !line.is_empty() {
+                        return Ok(Some(Line::Whole(line)));
+                    }
+                }
+                Some(line) => return Ok(Some(line)),
+                None => {
+                    self.buffer.reserve(PIECE);
+                    self.ended = self.reader.read_buf(&mut self.buffer).await? == 0;
+                    self.decoder.push(self.buffer.split().freeze());
                 }
             }
-            b'{' | b'[' => {
-                if !self.started {
-                    self.envelope.is_batch = byte == b'[';
-                    self.wants_key = byte == b'{';
-                }
-                self.depth += 1;
-            }
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-            b':' if self.depth == 1 && self.wants_key => self.end_key(),
-            b',' if self.depth == 1 && !self.envelope.is_batch => {
-                self.wants_key = true;
-                self.in_id = false;
-            }
-            _ => {}
-        }
-        self.started |= !byte.is_ascii_whitespace();
-        if self.in_id && !matches!(byte, b':' | b'}') {
-            self.keep_id(byte);
         }
     }
+}
 
-    fn step_in_string(&mut self, byte: u8) {
-        if self.escaped {
-            self.escaped = false;
-        } else if byte == b'\\' {
-            self.escaped = true;
-        } else if byte == b'"' {
-            self.in_string = false;
-        }
-        if self.depth == 1 && self.wants_key && self.in_string && self.key.len() < MAX_WORD {
-            self.key.push(byte);
-        }
-        if self.in_id {
-            self.keep_id(byte);
-        }
+/// A line without a byte order mark and without the spaces and carriage returns at its end.
+fn trimmed(mut line: Bytes) -> Bytes {
+    if line.starts_with(b"\xef\xbb\xbf") {
+        line.advance(3);
     }
+    line.truncate(line.trim_ascii_end().len());
+    line
+}
 
-    fn end_key(&mut self) {
-        self.wants_key = false;
-        match self.key.as_slice() {
-            b"id" => {
-                self.envelope.has_id = true;
-                self.in_id = self.id.is_empty();
-            }
-            b"method" => self.envelope.has_method = true,
-            b"result" | b"error" => self.envelope.has_answer = true,
-            _ => {}
-        }
-    }
-
-    fn keep_id(&mut self, byte: u8) {
-        // One more than allowed marks it as unusable.
-        if self.id.len() <= MAX_WORD {
-            self.id.push(byte);
-        }
-    }
-
-    fn finish(mut self) -> Envelope {
-        if self.id.len() <= MAX_WORD {
-            self.envelope.id = serde_json::from_slice(&self.id).ok();
-        }
-        self.envelope
-    }
+/// The id in `envelope` as rmcp has it.
+pub(super) fn request_id(envelope: &Envelope) -> Option<RequestId> {
+    serde_json::from_value(envelope.id.clone()?).ok()
 }
 
 /// Says where text holds half of a surrogate pair, which is no character.
@@ -281,7 +126,7 @@ mod tests {
     }
 
     fn whole(text: &str) -> Line {
-        Line::Whole(text.into())
+        Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
     }
 
     #[tokio::test]
@@ -301,42 +146,20 @@ mod tests {
         );
         let found = lines(long.as_bytes(), 1000).await;
         let envelope = Envelope {
-            id: Some(RequestId::Number(7)),
+            id: Some(7.into()),
             has_id: true,
             has_method: true,
             ..Envelope::default()
         };
-        assert_eq!(found, [Line::TooLong(envelope.clone()), whole("{\"a\":1}")]);
-        let unended = lines(long.split('\n').next().expect("a line").as_bytes(), 1000).await;
-        assert_eq!(unended, [Line::TooLong(envelope)]);
-    }
-
-    #[test]
-    fn ids_are_found_in_what_is_no_json() {
-        let check = |line: &str, id: Option<RequestId>| {
-            assert_eq!(Envelope::of(line.as_bytes()).id, id, "{line}");
+        assert_eq!(request_id(&envelope), Some(RequestId::Number(7)));
+        let first = long.split('\n').next().expect("a line");
+        let too_long = Line::TooLong {
+            bytes: first.len() as u64,
+            summary: envelope,
         };
-        check(
-            "{\"id\":1,\"method\":\"x\",\"params\":{bad",
-            Some(RequestId::Number(1)),
-        );
-        check(
-            "{\"params\":{\"id\":9,\"a\":\"\\ud800\"},\"id\":\"ab-1\"}",
-            Some(RequestId::String("ab-1".into())),
-        );
-        check(
-            "{\"x\":\"\\\"id\\\":5\",\"id\" : 6 }",
-            Some(RequestId::Number(6)),
-        );
-        check("{\"params\":{\"id\":9}}", None);
-        check("{\"id\":{\"a\":1}}", None);
-        check("{\"id\":null}", None);
-        check(&format!("{{\"id\":\"{}\"}}", "x".repeat(2000)), None);
-        check("id:5", None);
-        check("[{\"id\":1}]", None);
-        assert!(Envelope::of(b" [{\"id\":1}]").is_batch);
-        assert!(Envelope::of(b"{\"error\":{},\"id\":1}").has_answer);
-        assert!(Envelope::of(b"{\"method\":\"a\"").has_method);
+        assert_eq!(found, [too_long.clone(), whole("{\"a\":1}")]);
+        let unended = lines(first.as_bytes(), 1000).await;
+        assert_eq!(unended, [too_long]);
     }
 
     #[test]
@@ -354,13 +177,7 @@ mod tests {
     proptest! {
         #[test]
         fn scanning_never_fails(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = (Envelope::of(&bytes), lone_surrogate(&bytes));
-        }
-
-        #[test]
-        fn the_id_of_a_message_is_found(id in any::<i64>(), text in ".*", nested in any::<i64>()) {
-            let line = serde_json::json!({"params": {"id": nested, "code": text}, "id": id, "method": "m"}).to_string();
-            prop_assert_eq!(Envelope::of(line.as_bytes()).id, Some(RequestId::Number(id)));
+            let _ = lone_surrogate(&bytes);
         }
     }
 }

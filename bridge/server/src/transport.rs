@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::arrival::Arrivals;
-use super::line::{Envelope, Line, Lines, MAX_LINE, lone_surrogate};
+use super::line::{Envelope, Line, Lines, MAX_LINE, lone_surrogate, request_id};
 
 /// Errors without an id that one connection is sent. Two programs that complain of each other's complaints must stop.
 const MAX_COMPLAINTS: usize = 64;
@@ -66,9 +66,11 @@ where
     fn parse(&mut self, line: &Line) -> Option<ClientJsonRpcMessage> {
         let line = match line {
             Line::Whole(line) => line,
-            Line::TooLong(envelope) => {
+            Line::TooLong {
+                summary: envelope, ..
+            } => {
                 let message = format!("message longer than {} MiB", MAX_LINE >> 20);
-                self.refuse(envelope.clone(), ErrorCode::INVALID_REQUEST, message);
+                self.refuse(envelope, ErrorCode::INVALID_REQUEST, message);
                 return None;
             }
         };
@@ -125,7 +127,7 @@ where
         } else {
             (ErrorCode::PARSE_ERROR, format!("not JSON: {error}"))
         };
-        self.refuse(envelope, code, message);
+        self.refuse(&envelope, code, message);
     }
 
     /// Batches went out of the protocol; still, each caller in one learns of it.
@@ -156,8 +158,8 @@ where
         }
     }
 
-    fn refuse(&mut self, envelope: Envelope, code: ErrorCode, message: String) {
-        match envelope.id {
+    fn refuse(&mut self, envelope: &Envelope, code: ErrorCode, message: String) {
+        match request_id(envelope) {
             // Never answer an answer: that is how two programs talk for ever.
             _ if envelope.has_answer && !envelope.has_method => {
                 tracing::debug!(message, "malformed answer of the client skipped");
@@ -167,7 +169,7 @@ where
                 self.unsent
                     .push_back(ServerJsonRpcMessage::error(error, Some(id)));
             }
-            None => self.complain(&envelope, code, message),
+            None => self.complain(envelope, code, message),
         }
     }
 

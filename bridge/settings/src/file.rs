@@ -1,10 +1,11 @@
 //! `bridge.yaml`: found, read within bounds, and taken apart into keys with their lines.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::keys::KEYS;
-use super::parse::closest;
+use bridge_common::fs::read_bounded;
+use bridge_common::similar::closest;
+
+use super::keys::{KEYS, key};
 use super::problem::{Origin, Problem};
 
 /// Far more than every setting spelled out; anything above is some other file.
@@ -14,11 +15,12 @@ const MAX_BYTES: u64 = 256 << 10;
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) path: Option<PathBuf>,
-    values: Vec<(String, String, Option<usize>)>,
+    values: Vec<(&'static str, String, Option<usize>)>,
 }
 
 impl File {
-    /// Reads `path`. What is wrong goes to `problems`; what is right is kept, so that all problems show at once.
+    /// Reads `path`. What is wrong goes to `problems`; the rest is kept, so that all problems show at
+    /// once.
     pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Self {
         let mut file = Self {
             path: Some(path.to_owned()),
@@ -31,7 +33,7 @@ impl File {
                 reason,
             });
         };
-        let text = match read_bounded(path) {
+        let text = match read(path) {
             Ok(text) => text,
             Err(reason) => {
                 problem(None, reason);
@@ -47,23 +49,23 @@ impl File {
                 return file;
             }
         };
-        for (key, value) in document {
-            let Some(key) = key.as_str() else {
+        for (name, value) in document {
+            let Some(name) = name.as_str() else {
                 problems.push(Problem::File {
                     path: path.to_owned(),
                     line: None,
-                    reason: format!("a key is no text: {key:?}"),
+                    reason: format!("the key {name:?} is not a text"),
                 });
                 continue;
             };
-            let line = line_of(&text, key);
+            let line = line_of(&text, name);
             let origin = || Origin::File {
-                key: key.to_owned(),
+                key: name.to_owned(),
                 path: path.to_owned(),
                 line,
             };
-            let Some(known) = KEYS.iter().find(|known| known.name == key) else {
-                let meant = closest(key, KEYS.iter().map(|known| known.name)).map(str::to_owned);
+            let Some(known) = key(name) else {
+                let meant = closest(name, KEYS.iter().map(|known| known.name)).map(str::to_owned);
                 problems.push(Problem::Unknown {
                     origin: origin(),
                     meant,
@@ -71,7 +73,7 @@ impl File {
                 continue;
             };
             match scalar(&value) {
-                Ok(Some(value)) => file.values.push((known.name.to_owned(), value, line)),
+                Ok(Some(value)) => file.values.push((known.name, value, line)),
                 Ok(None) => {}
                 Err(kind) => problems.push(Problem::Value {
                     origin: origin(),
@@ -85,7 +87,7 @@ impl File {
 
     /// The value of `key` and where it stands.
     pub(super) fn value(&self, key: &str) -> Option<(&str, Origin)> {
-        let (_, value, line) = self.values.iter().find(|(name, ..)| name == key)?;
+        let (_, value, line) = self.values.iter().find(|(name, ..)| *name == key)?;
         let path = self.path.clone().unwrap_or_default();
         Some((
             value,
@@ -98,22 +100,10 @@ impl File {
     }
 }
 
-fn read_bounded(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
-    // A FIFO or a device would never end.
-    match file.metadata() {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err("not a file".to_owned()),
-        Err(error) => return Err(format!("cannot be read: {error}")),
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("cannot be read: {error}"))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("larger than {} KiB", MAX_BYTES >> 10));
-    }
-    String::from_utf8(bytes).map_err(|_| "not UTF-8".to_owned())
+fn read(path: &Path) -> Result<String, String> {
+    let bytes =
+        read_bounded(path, MAX_BYTES).map_err(|error| format!("cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|_| "cannot be read: it is not UTF-8".to_owned())
 }
 
 /// A value as text; a list of scalars joined by commas; `None` for null.

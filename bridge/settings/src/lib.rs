@@ -1,16 +1,30 @@
-//! What the bridge was told, parsed once: flags over `MCP_BRIDGE_*` over `bridge.yaml` over defaults.
+//! What the user told the bridge, parsed once: flags over `MCP_BRIDGE_*` variables over `bridge.yaml`
+//! over defaults.
 //!
-//! The rest of the program asks these typed values, and [`Settings::host`] for what else the environment says.
+//! Owns the one table of settings (`table.rs`). Everything that is known about a setting stands in its
+//! item there: name, variable, parser with bounds, default, meaning, and the option type for Nix. Error
+//! messages, `--help`, the reference page and the options of the Nix modules are made from it.
+//!
+//! Entry points: [`Settings::load`] reads all sources, [`check_file`] judges one `bridge.yaml` by itself,
+//! [`KEYS`] describes every setting. All problems are reported at once, each with its source.
+//!
+//! Must never know what a setting is used for: engines, images, sessions and servers are the business of
+//! other crates, which see typed values only. Nothing here starts, connects or writes anything, and the
+//! environment comes as a [`HostEnv`] and goes on as [`Settings::host`].
 
 mod file;
 mod keys;
+mod kinds;
 mod load;
 mod parse;
 mod problem;
 mod sources;
+mod table;
 
-pub use keys::{KEYS, Key};
-pub use parse::{closest, parse_duration, parse_size};
+pub use keys::{KEYS, Key, flag_help, help, key, nix_keys};
+pub use kinds::NixType;
+pub use load::check_file;
+pub use parse::{parse_duration, parse_size};
 pub use problem::{Error, Problem};
 pub use sources::Overrides;
 
@@ -175,9 +189,10 @@ pub struct StoreLimits {
 }
 
 /// How answers are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputMode {
     /// The output itself, then what else matters.
+    #[default]
     Compact,
     /// One fenced TOON block.
     Toon,
@@ -185,41 +200,19 @@ pub enum OutputMode {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            memory_bytes: 512 << 20,
-            pids: 128,
-            cpus: None,
-            open_files: 1024,
-            user: (65534, 65534),
-            output_bytes: 8 << 20,
-        }
+        load::defaults(|reader| reader.limits())
     }
 }
 
 impl Default for StoreLimits {
     fn default() -> Self {
-        Self {
-            value_bytes: 4 << 20,
-            memory_bytes: 64 << 20,
-            memories: 10_000,
-            tools: 500,
-            file_bytes: 32 << 20,
-            files: 2_000,
-        }
+        load::defaults(|reader| reader.store())
     }
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(30),
-            max_timeout: Duration::from_secs(120),
-            max_run: Duration::from_secs(3600),
-            grace: Duration::from_secs(2),
-            idle: Duration::from_secs(1800),
-            max_sessions: 8,
-            spare: true,
-        }
+        load::defaults(|reader| reader.session())
     }
 }
 

@@ -1,12 +1,13 @@
-//! Values as people write them: times, sizes, switches, and the nearest name to a misspelt one.
+//! Values as people write them: times, sizes, switches, addresses.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tracing::level_filters::LevelFilter;
+use super::Limit;
 
-use super::{EngineKind, Limit, OutputMode};
+/// Says that a value is not wanted, where leaving it out would not do.
+pub(super) const NONE: &str = "none";
 
 /// A time: `30` and `30s` are seconds; `ms`, `m`, `h` and `d` work too. Whole numbers only.
 pub fn parse_duration(text: &str) -> Option<Duration> {
@@ -74,18 +75,10 @@ pub(super) fn switch(text: &str) -> Option<bool> {
     }
 }
 
-pub(super) fn engine_kind(text: &str) -> Option<EngineKind> {
-    match text.to_ascii_lowercase().as_str() {
-        "podman" => Some(EngineKind::Podman),
-        "docker" => Some(EngineKind::Docker),
-        _ => None,
-    }
-}
-
 /// Comma- or blank-separated names; `none` is the empty list.
 pub(super) fn limits(text: &str) -> Option<BTreeSet<Limit>> {
     let lower = text.to_ascii_lowercase();
-    if lower == "none" {
+    if lower == NONE {
         return Some(BTreeSet::new());
     }
     lower
@@ -95,13 +88,13 @@ pub(super) fn limits(text: &str) -> Option<BTreeSet<Limit>> {
         .collect()
 }
 
-pub(super) fn cpus(text: &str) -> Option<f64> {
+pub(super) fn cpus(text: &str, most: f64) -> Option<f64> {
     // `f64` also reads "inf", "nan" and "1e3"; people do not mean those.
     let plain = text
         .chars()
         .all(|character| character.is_ascii_digit() || character == '.');
     let value: f64 = plain.then(|| text.parse().ok()).flatten()?;
-    (value > 0.0 && value <= 1024.0).then_some(value)
+    (value > 0.0 && value <= most).then_some(value)
 }
 
 pub(super) fn user(text: &str) -> Option<(u32, u32)> {
@@ -118,25 +111,20 @@ pub(super) fn user(text: &str) -> Option<(u32, u32)> {
     }
 }
 
-pub(super) fn log_level(text: &str) -> Option<LevelFilter> {
-    match text.to_ascii_lowercase().as_str() {
-        "off" => Some(LevelFilter::OFF),
-        // Python's names too: configurations made for the predecessor hold them.
-        "error" | "critical" | "fatal" => Some(LevelFilter::ERROR),
-        "warn" | "warning" => Some(LevelFilter::WARN),
-        "info" => Some(LevelFilter::INFO),
-        "debug" => Some(LevelFilter::DEBUG),
-        "trace" => Some(LevelFilter::TRACE),
-        _ => None,
-    }
+pub(super) fn engine_address(text: &str) -> bool {
+    let known = ["unix", "tcp", "http", "https", "ssh", "npipe"];
+    text.split_once("://")
+        .is_some_and(|(scheme, rest)| known.contains(&scheme) && !rest.is_empty())
 }
 
-pub(super) fn output_mode(text: &str) -> Option<OutputMode> {
-    match text.to_ascii_lowercase().as_str() {
-        "compact" => Some(OutputMode::Compact),
-        "toon" => Some(OutputMode::Toon),
-        _ => None,
-    }
+pub(super) fn oci_runtime(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    (1..=128).contains(&text.len()) && text.bytes().all(plain)
+}
+
+/// The name of an image, pinned or not.
+pub(super) fn image_name(text: &str) -> bool {
+    (1..=512).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// An image pinned by digest.
@@ -150,49 +138,6 @@ pub(super) fn pinned(reference: &str) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
     })
-}
-
-/// The candidate nearest to `name`, if one is near enough to be what was meant.
-pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if name.len() > 64 {
-        return None;
-    }
-    let allowed = (name.chars().count() / 3).clamp(1, 3);
-    candidates
-        .into_iter()
-        .map(|candidate| {
-            (
-                edits(&name.to_lowercase(), &candidate.to_lowercase()),
-                candidate,
-            )
-        })
-        .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Insertions, deletions and replacements between two short words, and swaps of neighbours.
-fn edits(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut rows = vec![vec![0_usize; right.len() + 1]; left.len() + 1];
-    for (index, row) in rows.iter_mut().enumerate() {
-        row[0] = index;
-    }
-    for (index, cell) in rows[0].iter_mut().enumerate() {
-        *cell = index;
-    }
-    for i in 1..=left.len() {
-        for j in 1..=right.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
-            let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[left.len()][right.len()]
 }
 
 /// An address that only this machine reaches: over HTTP nothing is encrypted.
@@ -291,44 +236,25 @@ mod tests {
         ] {
             assert_eq!(user(bad), None, "{bad}");
         }
-        assert_eq!(cpus("1.5"), Some(1.5));
+        assert_eq!(cpus("1.5", 1024.0), Some(1.5));
         for bad in ["0", "inf", "nan", "1e3", "-1", "1025", ""] {
-            assert_eq!(cpus(bad), None, "{bad}");
+            assert_eq!(cpus(bad, 1024.0), None, "{bad}");
         }
-        assert_eq!(log_level("WARNING"), Some(LevelFilter::WARN));
         assert!(pinned(&format!("guest@sha256:{}", "0a".repeat(32))));
         assert!(!pinned("guest:latest"));
         assert!(!pinned(&format!("sha256:{}", "0A".repeat(32))));
     }
 
-    #[test]
-    fn misspellings() {
-        assert_eq!(closest("timout", ["timeout", "memory"]), Some("timeout"));
-        assert_eq!(closest("Timeout", ["timeout", "memory"]), Some("timeout"));
-        assert_eq!(closest("coed", ["code", "reset"]), Some("code"));
-        assert_eq!(closest("zebra", ["timeout", "memory"]), None);
-    }
-
     proptest! {
         #[test]
         fn any_text_is_parsed_or_refused(text in ".{0,40}") {
-            let _ = (parse_duration(&text), parse_size(&text), user(&text), cpus(&text), limits(&text));
-            let _ = closest(&text, ["timeout", "code"]);
+            let _ = (parse_duration(&text), parse_size(&text), user(&text), cpus(&text, 8.0), limits(&text));
         }
 
         #[test]
         fn whole_times_and_sizes_round_trip(number in 0_u64..1 << 32) {
             prop_assert_eq!(parse_duration(&format!("{number}s")), Some(Duration::from_secs(number)));
             prop_assert_eq!(parse_size(&format!("{number}k")), Some(number << 10));
-        }
-
-        #[test]
-        fn swapping_or_dropping_one_letter_is_forgiven(index in 0_usize..9) {
-            let mut letters: Vec<char> = "max_timeout".chars().collect();
-            letters.swap(index, index + 1);
-            prop_assert_eq!(closest(&letters.iter().collect::<String>(), ["max_timeout", "memory"]), Some("max_timeout"));
-            letters.remove(index);
-            prop_assert!(edits(&letters.iter().collect::<String>(), "max_timeout") <= 2);
         }
     }
 

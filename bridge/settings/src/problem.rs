@@ -1,7 +1,7 @@
 //! What was wrong with the settings: all of it at once, each with its source.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Settings that could not be read. Nothing was started.
 #[derive(Debug, thiserror::Error)]
@@ -59,67 +59,98 @@ pub enum Problem {
     },
 }
 
-fn list(problems: &[Problem]) -> String {
-    match problems {
-        [only] => format!("bad setting: {only}"),
-        many => {
-            let lines: Vec<String> = many
-                .iter()
-                .map(|problem| format!("\n  {problem}"))
-                .collect();
-            format!("{} bad settings:{}", many.len(), lines.concat())
+impl Problem {
+    /// The setting that is wrong, as it was written; none where the file as a whole is.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Value { origin, .. } | Self::Unknown { origin, .. } => Some(origin.name()),
+            Self::File { .. } => None,
         }
     }
-}
 
-/// `path` or `path:line`.
-fn place(path: &std::path::Path, line: Option<usize>) -> String {
-    match line {
-        Some(line) => format!("{}:{line}", path.display()),
-        None => path.display().to_string(),
+    /// The line in the settings file, counted from 1.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::Value { origin, .. } | Self::Unknown { origin, .. } => origin.line(),
+            Self::File { line, .. } => *line,
+        }
     }
-}
 
-impl fmt::Display for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// What is wrong and what to do, without the place.
+    pub fn message(&self) -> String {
         match self {
             Self::Value {
                 origin,
                 value,
                 accepts,
-            } => match origin {
-                Origin::Flag(flag) => write!(formatter, "{flag} is {value:?}; accepted: {accepts}"),
-                Origin::Variable(name) => {
-                    write!(formatter, "{name} is {value:?}; accepted: {accepts}")
-                }
-                Origin::File { key, path, line } => {
-                    write!(
-                        formatter,
-                        "{}: {key} is {value:?}; accepted: {accepts}",
-                        place(path, *line)
-                    )
-                }
-            },
-            Self::Unknown { origin, meant } => {
-                match origin {
-                    Origin::Flag(flag) => write!(formatter, "{flag}: no such setting")?,
-                    Origin::Variable(name) => write!(formatter, "{name}: no such setting")?,
-                    Origin::File { key, path, line } => {
-                        write!(
-                            formatter,
-                            "{}: no such setting: {key:?}",
-                            place(path, *line)
-                        )?;
-                    }
-                }
-                match meant {
-                    Some(meant) => write!(formatter, " (did you mean {meant}?)"),
-                    None => Ok(()),
-                }
-            }
-            Self::File { path, line, reason } => {
-                write!(formatter, "{}: {reason}", place(path, *line))
-            }
+            } => format!("invalid {} {value:?}: use {accepts}", origin.name()),
+            Self::Unknown {
+                origin,
+                meant: Some(meant),
+            } => format!(
+                "unknown setting {:?}: did you mean {meant:?}?",
+                origin.name()
+            ),
+            Self::Unknown {
+                origin,
+                meant: None,
+            } => format!("unknown setting {:?}", origin.name()),
+            Self::File { reason, .. } => reason.clone(),
         }
+    }
+}
+
+impl Origin {
+    fn name(&self) -> &str {
+        match self {
+            Self::Flag(flag) => flag,
+            Self::Variable(name) => name,
+            Self::File { key, .. } => key,
+        }
+    }
+
+    fn line(&self) -> Option<usize> {
+        match self {
+            Self::Flag(_) | Self::Variable(_) => None,
+            Self::File { line, .. } => *line,
+        }
+    }
+
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Flag(_) | Self::Variable(_) => None,
+            Self::File { path, .. } => Some(path),
+        }
+    }
+}
+
+fn list(problems: &[Problem]) -> String {
+    match problems {
+        [only] => only.to_string(),
+        many => {
+            let lines = many.iter().map(|problem| format!("\n  {problem}"));
+            format!(
+                "{} settings are wrong:{}",
+                many.len(),
+                lines.collect::<String>()
+            )
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = match self {
+            Self::Value { origin, .. } | Self::Unknown { origin, .. } => origin.path(),
+            Self::File { path, .. } => Some(path.as_path()),
+        };
+        if let Some(path) = path {
+            write!(formatter, "{}:", path.display())?;
+            if let Some(line) = self.line() {
+                write!(formatter, "{line}:")?;
+            }
+            formatter.write_str(" ")?;
+        }
+        formatter.write_str(&self.message())
     }
 }

@@ -4,11 +4,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::file::File;
-use super::keys::{self, CONFIG_VARIABLE, KEYS, Key};
-use super::parse;
-use super::problem::{Origin, Problem};
 use bridge_common::host::HostEnv;
+use bridge_common::similar::closest;
+
+use super::file::File;
+use super::keys::{KEYS, key};
+use super::kinds::Kind;
+use super::problem::{Origin, Problem};
+use super::table::{self, CONFIG_VARIABLE, Setting};
 
 /// What the command line says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,64 +46,87 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of `key` as a path, `~` replaced.
-    pub(super) fn path(&mut self, key: Key) -> Option<PathBuf> {
-        let (value, _) = self.value(key)?;
+    /// Without any source: every setting has its default.
+    pub(super) fn without_sources(overrides: &'a Overrides, host: &'a HostEnv) -> Self {
+        Self {
+            overrides,
+            host,
+            file: File::default(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// A path that was given, `~` replaced.
+    pub(super) fn path<K: Kind>(&self, setting: &Setting<K>) -> Option<PathBuf> {
+        let (value, _) = self.raw(setting)?;
         Some(expand(Path::new(&value), self.host))
     }
 
-    /// As [`Self::text`], where `word` says that none is wanted.
-    pub(super) fn unless<T>(
-        &mut self,
-        word: &str,
-        key: Key,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Option<T> {
-        let (value, _) = self.value(key)?;
-        let none = value
-            .to_str()
-            .is_some_and(|text| text.trim().eq_ignore_ascii_case(word));
-        if none { None } else { self.text(key, parse) }
+    /// The value that was given, or the default.
+    pub(super) fn value<K: Kind>(&mut self, setting: &Setting<K>) -> K::Value
+    where
+        K::Value: Default,
+    {
+        self.value_or(setting, K::Value::default())
     }
 
-    /// The value of `key` parsed; a bad one is noted and counts as not given.
-    pub(super) fn text<T>(&mut self, key: Key, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-        let (value, origin) = self.value(key)?;
-        let parsed = value.to_str().and_then(|text| parse(text.trim()));
+    /// The value that was given, or the default; `otherwise` only where the table has neither.
+    pub(super) fn value_or<K: Kind>(
+        &mut self,
+        setting: &Setting<K>,
+        otherwise: K::Value,
+    ) -> K::Value {
+        self.given(setting)
+            .or_else(|| setting.default_value())
+            .unwrap_or(otherwise)
+    }
+
+    /// The value that was given. A bad one is noted and counts as not given.
+    pub(super) fn given<K: Kind>(&mut self, setting: &Setting<K>) -> Option<K::Value> {
+        self.given_if(setting, |_| true)
+    }
+
+    /// As [`Self::given`], with a condition that depends on other settings.
+    pub(super) fn given_if<K: Kind>(
+        &mut self,
+        setting: &Setting<K>,
+        agrees: impl FnOnce(&K::Value) -> bool,
+    ) -> Option<K::Value> {
+        let (value, origin) = self.raw(setting)?;
+        let text = value.to_str().map(str::trim);
+        let parsed = text
+            .and_then(|text| setting.accepts.parse(text))
+            .filter(agrees);
         if parsed.is_none() {
-            let value: String = value.to_string_lossy().chars().take(200).collect();
             self.problems.push(Problem::Value {
                 origin,
-                value,
-                accepts: key.accepts.to_owned(),
+                value: value.to_string_lossy().chars().take(200).collect(),
+                accepts: setting.accepts.accepts(),
             });
         }
         parsed
     }
 
-    /// The value of `key` from the first source that has it.
-    pub(super) fn value(&self, key: Key) -> Option<(OsString, Origin)> {
-        let flag = self
-            .overrides
-            .values
-            .iter()
-            .rev()
-            .find(|(_, name, _)| name == key.name);
-        if let Some((flag, _, value)) = flag {
+    /// What the first source says that has the setting.
+    fn raw<K: Kind>(&self, setting: &Setting<K>) -> Option<(OsString, Origin)> {
+        let listed = table::ALL.iter().any(|known| known.name() == setting.name);
+        debug_assert!(listed, "{} is missing in the table's list", setting.name);
+        let mut flags = self.overrides.values.iter().rev();
+        if let Some((flag, _, value)) = flags.find(|(_, name, _)| name == setting.name) {
             return Some((value.clone(), Origin::Flag(flag.clone())));
         }
-        if let Some(value) = self.host.raw(key.variable) {
-            return Some((value.to_owned(), Origin::Variable(key.variable)));
+        if let Some(value) = self.host.raw(setting.variable) {
+            return Some((value.to_owned(), Origin::Variable(setting.variable)));
         }
-        let (value, origin) = self.file.value(key.name)?;
+        let (value, origin) = self.file.value(setting.name)?;
         Some((value.into(), origin))
     }
 }
 
 fn check_flags(overrides: &Overrides, problems: &mut Vec<Problem>) {
-    for (flag, key, _) in &overrides.values {
-        if !KEYS.iter().any(|known| known.name == key) {
-            let meant = parse::closest(key, KEYS.iter().map(|known| known.name)).map(str::to_owned);
+    for (flag, name, _) in &overrides.values {
+        if key(name).is_none() {
+            let meant = closest(name, KEYS.iter().map(|known| known.name)).map(str::to_owned);
             problems.push(Problem::Unknown {
                 origin: Origin::Flag(flag.clone()),
                 meant,
@@ -120,10 +146,10 @@ fn find_file(overrides: &Overrides, host: &HostEnv) -> Option<PathBuf> {
         .values
         .iter()
         .rev()
-        .find(|(_, key, _)| key == keys::STATE_DIR.name);
+        .find(|(_, key, _)| key == table::STATE_DIR.name);
     let state = state_flag
         .map(|(.., value)| value.clone())
-        .or_else(|| host.raw(keys::STATE_DIR.variable).map(OsString::from))
+        .or_else(|| host.raw(table::STATE_DIR.variable).map(OsString::from))
         .map(|path| expand(Path::new(&path), host))
         .or_else(|| host.home().map(|home| home.join("MCPs")));
     let usual = [

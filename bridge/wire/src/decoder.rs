@@ -3,7 +3,8 @@
 //! A line that lies within one piece is handed out without copying. There is no way on after an error: the guest that
 //! caused it is killed.
 
-use bytes::{Buf, Bytes};
+use bridge_common::lines::{Discard, Line, LineDecoder as Lines};
+use bytes::Bytes;
 
 use super::Error;
 
@@ -17,10 +18,7 @@ pub const TO_GUEST_LIMIT: usize = (32 << 20) + (64 << 10);
 #[derive(Debug)]
 pub struct LineDecoder {
     limit: usize,
-    /// The beginning of a line whose end has not come.
-    partial: Vec<u8>,
-    /// The piece at hand.
-    piece: Bytes,
+    lines: Lines<Discard>,
     failed: bool,
 }
 
@@ -29,53 +27,28 @@ impl LineDecoder {
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
-            partial: Vec::new(),
-            piece: Bytes::new(),
+            lines: Lines::new(limit),
             failed: false,
         }
     }
 
-    /// Takes the next piece. The lines of the one before must have been taken, or it is joined on.
+    /// Takes the next piece. Lines of the previous piece that were not taken stay available.
     pub fn push(&mut self, piece: Bytes) {
-        if self.failed {
-            return;
-        }
-        if self.piece.is_empty() {
-            self.piece = piece;
-        } else {
-            let mut joined = Vec::with_capacity(self.piece.len() + piece.len());
-            joined.extend_from_slice(&self.piece);
-            joined.extend_from_slice(&piece);
-            self.piece = joined.into();
+        if !self.failed {
+            self.lines.push(piece);
         }
     }
 
     /// The next whole line, without its newline; `None` when another piece is needed.
     pub fn line(&mut self) -> Result<Option<Bytes>, Error> {
-        let too_large = Error::FrameTooLarge { limit: self.limit };
-        if self.failed {
-            return Err(too_large);
+        if !self.failed {
+            match self.lines.next_line() {
+                Some(Line::Whole(line)) => return Ok(Some(line)),
+                None if !self.lines.is_over_limit() => return Ok(None),
+                _ => self.failed = true,
+            }
         }
-        let end = self.piece.iter().position(|byte| *byte == b'\n');
-        let length = end.unwrap_or(self.piece.len());
-        if self.partial.len() + length > self.limit {
-            self.failed = true;
-            self.partial = Vec::new();
-            self.piece = Bytes::new();
-            return Err(too_large);
-        }
-        let Some(end) = end else {
-            self.partial.extend_from_slice(&self.piece);
-            self.piece = Bytes::new();
-            return Ok(None);
-        };
-        let rest = self.piece.split_to(end);
-        self.piece.advance(1);
-        if self.partial.is_empty() {
-            return Ok(Some(rest));
-        }
-        self.partial.extend_from_slice(&rest);
-        Ok(Some(std::mem::take(&mut self.partial).into()))
+        Err(Error::FrameTooLarge { limit: self.limit })
     }
 }
 
@@ -129,7 +102,7 @@ mod tests {
         for _ in 0..1_000 {
             decoder.push(Bytes::copy_from_slice(&piece));
             failed += usize::from(decoder.line().is_err());
-            assert!(decoder.partial.len() <= 1000 && decoder.piece.len() <= 100);
+            assert!(decoder.lines.pending() <= 1000);
         }
         assert_eq!(failed, 990);
     }

@@ -297,4 +297,6 @@ fn dropped(raw: &RawDropped<'_>) -> Result<FromGuest<'static>, Error> {
 }
 
 #[cfg(test)]
+mod protocol_page;
+#[cfg(test)]
 mod tests;

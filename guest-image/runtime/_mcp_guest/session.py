@@ -1,7 +1,4 @@
-"""The one object that owns what lasts for the whole session; everything else finds it as
-`session`."""
-
-import _thread
+"""The one object, `session`, that owns what lasts for the whole session."""
 
 from _mcp_guest.api.errors import MAIN_PROCESS_ONLY, MCPError
 from _mcp_guest.lazy import lazy
@@ -62,8 +59,7 @@ class DisplayBudget:
 
 
 class Session:
-    """Made once per worker process. Its larger parts are made, and their modules imported, on first
-    use."""
+    """Made once per worker process; its larger parts are made, and imported, on first use."""
 
     def __init__(self) -> None:
         # None until the worker has its channel.
@@ -84,10 +80,8 @@ class Session:
         self.has_saved_tools = self.tools_mention_servers = False
         # Namespaces of loaded tools, which get the servers too.
         self.tool_namespaces: list[dict[str, Any]] = []
-        self._servers: registry.ServerRegistry | None = None
-        self._projects: projects.ProjectFiles | None = None
-        self._saved_tools: saved_tools.ToolLibrary | None = None
-        self._lock = _thread.RLock()
+        # Made on first use.
+        self._parts: dict[str, Any] = {}
 
     @property
     def calls(self) -> "Calls":
@@ -96,37 +90,31 @@ class Session:
             raise MCPError(MAIN_PROCESS_ONLY)
         return self.active_calls
 
-    # The reader thread and the main thread may both be the first to use a part.
+    # The reader thread and the main thread may both be the first to use a part; `setdefault` keeps
+    # one of the two, without a lock that a signal handler could find locked.
 
     @property
     def servers(self) -> "registry.ServerRegistry":
-        if self._servers is None:
-            with self._lock:
-                self._servers = self._servers or registry.ServerRegistry(self)
-        return self._servers
+        found: registry.ServerRegistry | None = self._parts.get("servers")
+        return found or self._parts.setdefault("servers", registry.ServerRegistry(self))
 
     @property
     def projects(self) -> "projects.ProjectFiles":
-        if self._projects is None:
-            with self._lock:
-                self._projects = self._projects or projects.ProjectFiles(self)
-        return self._projects
+        found: projects.ProjectFiles | None = self._parts.get("projects")
+        return found or self._parts.setdefault("projects", projects.ProjectFiles(self))
 
     @property
     def saved_tools(self) -> "saved_tools.ToolLibrary":
-        if self._saved_tools is None:
-            with self._lock:
-                self._saved_tools = self._saved_tools or saved_tools.ToolLibrary(self)
-        return self._saved_tools
+        found: saved_tools.ToolLibrary | None = self._parts.get("saved_tools")
+        return found or self._parts.setdefault("saved_tools", saved_tools.ToolLibrary(self))
 
     def after_fork(self) -> None:
         """Runs in a forked child, which has no reader thread and must not use the channel."""
-        self._lock = _thread.RLock()
         if self.output_index is not None:
             self.output_index.close()
             self.output_index = None
-        if self._projects is not None:
-            self._projects.after_fork()
+        if "projects" in self._parts:
+            self.projects.after_fork()
 
 
 session = Session()

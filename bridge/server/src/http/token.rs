@@ -62,7 +62,7 @@ impl Token {
             path: path.to_owned(),
             reason,
         };
-        let file = std::fs::File::open(path).map_err(failed)?;
+        let file = bridge_common::fs::open_regular(path).map_err(failed)?;
         if let Ok(metadata) = file.metadata()
             && metadata.permissions().mode() & 0o077 != 0
         {
@@ -138,6 +138,14 @@ mod tests {
             Token::read(folder.path()),
             Err(Error::Read { .. })
         ));
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a FIFO");
+        assert!(
+            matches!(Token::read(&fifo), Err(Error::Read { .. })),
+            "refused without waiting for a writer"
+        );
         assert!(matches!(
             Token::read(&folder.path().join("none")),
             Err(Error::Read { .. })

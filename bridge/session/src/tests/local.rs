@@ -60,7 +60,7 @@ impl Launch for Local {
         let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../guest-image");
         let child = Command::new("python3")
             .args(["-B", "-I", "-S"])
-            .arg(below.join("runtime-tests/site-packages/elder_python.py"))
+            .arg(below.join("runtime-tests/site-packages/older_python.py"))
             .arg(below.join("runtime/entry.py"))
             .env("MCP_GUEST_PROJECTS", projects)
             .stdin(Stdio::piped())

@@ -1,9 +1,9 @@
 //! Every setting from every source, and every nonsense.
 
-use std::path::Path;
+use std::time::Duration;
 
 use super::*;
-use crate::{EngineKind, KEYS, Limit};
+use crate::{EngineKind, KEYS, Limit, OutputMode};
 
 fn load(variables: &[(&str, &str)]) -> Result<Settings, Error> {
     let home = [("HOME", "/nonexistent")];
@@ -170,16 +170,16 @@ fn all_bad_values_are_named_at_once() {
         ("MCP_BRIDGE_RUNTIME", "containerd"),
         ("MCP_BRIDGE_IMAGE", "python:3.14-slim"),
     ]), @r#"
-    4 bad settings:
-      MCP_BRIDGE_RUNTIME is "containerd"; accepted: podman, docker or auto
-      MCP_BRIDGE_IMAGE is "python:3.14-slim"; accepted: sha256:<64 hex digits> or name@sha256:<64 hex digits>; any name with a lock
-      MCP_BRIDGE_MEMORY is "12q"; accepted: a size of at least 32m, such as 512m, 1g or 512MiB
-      MCP_BRIDGE_TIMEOUT is "-1"; accepted: whole seconds from 1 up to the largest timeout, such as 30, 30s or 2m
+    4 settings are wrong:
+      invalid MCP_BRIDGE_RUNTIME "containerd": use podman, docker or auto
+      invalid MCP_BRIDGE_IMAGE "python:3.14-slim": use sha256:<64 hex digits> or name@sha256:<64 hex digits>; any name with a lock
+      invalid MCP_BRIDGE_MEMORY "12q": use a size of at least 32m, such as 512m, 1g or 512MiB
+      invalid MCP_BRIDGE_TIMEOUT "-1": use whole seconds from 1 up to the largest timeout, such as 30, 30s or 2m
     "#);
 }
 
 #[test]
-fn nonsense_is_refused_for_every_setting_that_is_no_path() {
+fn nonsense_is_refused_for_every_setting_but_paths() {
     let paths = [
         "image_archive",
         "image_lock",
@@ -192,7 +192,7 @@ fn nonsense_is_refused_for_every_setting_that_is_no_path() {
     for key in KEYS.iter().filter(|key| !paths.contains(&key.name)) {
         let text = message(&[(key.variable, "\u{7f}?")]);
         assert!(
-            text.contains(key.variable) && text.contains(key.accepts),
+            text.contains(key.variable) && text.contains(&key.accepts),
             "{text}"
         );
     }
@@ -269,11 +269,11 @@ fn problems_in_the_file_name_their_line() {
     let text = result.map(|_| ()).expect_err("accepted").to_string();
     let text = text.replace(folder.path().to_str().expect("UTF-8"), "STATE");
     insta::assert_snapshot!(text, @r#"
-    4 bad settings:
-      STATE/bridge.yaml:4: no such setting: "timout" (did you mean timeout?)
-      STATE/bridge.yaml:5: no such setting: "limits"
-      STATE/bridge.yaml:6: pids is "a mapping"; accepted: a whole number from 8 to 4194304
-      STATE/bridge.yaml:2: memory is "12q"; accepted: a size of at least 32m, such as 512m, 1g or 512MiB
+    4 settings are wrong:
+      STATE/bridge.yaml:4: unknown setting "timout": did you mean "timeout"?
+      STATE/bridge.yaml:5: unknown setting "limits"
+      STATE/bridge.yaml:6: invalid pids "a mapping": use a whole number from 8 to 4194304
+      STATE/bridge.yaml:2: invalid memory "12q": use a size of at least 32m, such as 512m, 1g or 512MiB
     "#);
 }
 
@@ -304,14 +304,73 @@ fn a_broken_file_is_an_error_with_its_line_and_never_a_crash() {
         large
             .expect_err("accepted")
             .to_string()
-            .contains("larger than 256 KiB")
+            .contains("more than 262144 bytes")
     );
 }
 
 #[test]
 fn a_named_file_must_be_there_and_be_a_file() {
     assert!(message(&[("MCP_BRIDGE_CONFIG", "/nonexistent/b.yaml")]).contains("cannot be read"));
-    assert!(message(&[("MCP_BRIDGE_CONFIG", "/dev/zero")]).contains("not a file"));
+    assert!(message(&[("MCP_BRIDGE_CONFIG", "/dev/zero")]).contains("not a regular file"));
+}
+
+#[test]
+fn fifo_in_place_of_the_file_is_refused_without_waiting() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bridge.yaml");
+    let mode = rustix::fs::Mode::RWXU;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
+        .expect("a FIFO");
+    let error = check_file(&path).expect_err("accepted");
+    assert!(error.to_string().contains("not a regular file"), "{error}");
+}
+
+#[test]
+fn file_is_checked_by_itself() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("bridge.yaml");
+    std::fs::write(&path, "memory: 1g\n").expect("written");
+    assert!(check_file(&path).is_ok());
+    std::fs::write(
+        &path,
+        "memory: 1k\ntimeout: 60\nmax_timeout: 30\nmemroy: 1g\n",
+    )
+    .expect("written");
+    let problems = check_file(&path).expect_err("accepted").problems;
+    let mut found: Vec<_> = problems
+        .iter()
+        .map(|problem| (problem.line(), problem.name()))
+        .collect();
+    found.sort_unstable();
+    let expected = [
+        (Some(1), Some("memory")),
+        (Some(2), Some("timeout")),
+        (Some(4), Some("memroy")),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn every_default_is_accepted_by_its_own_setting() {
+    for setting in table::ALL {
+        assert!(setting.has_valid_default(), "{}", setting.name());
+    }
+}
+
+#[test]
+fn what_matches_a_pattern_of_nix_is_accepted() {
+    let texts = [&table::ENGINE_HOST, &table::OCI_RUNTIME, &table::IMAGE];
+    let mut runner = proptest::test_runner::TestRunner::default();
+    for setting in texts {
+        let pattern = setting.accepts.pattern;
+        let matching = proptest::string::string_regex(pattern).expect("a pattern");
+        let checked = runner.run(&matching, |text| {
+            use crate::kinds::Kind as _;
+            proptest::prop_assert!(setting.accepts.parse(&text).is_some(), "{}", text);
+            Ok(())
+        });
+        assert!(checked.is_ok(), "{}: {checked:?}", setting.name);
+    }
 }
 
 #[test]
@@ -340,7 +399,7 @@ fn an_unknown_flag_key_is_named() {
     let error = Settings::load(&overrides, &HostEnv::fake([("HOME", "/h")])).expect_err("accepted");
     assert_eq!(
         error.to_string(),
-        "bad setting: --set memry=1g: no such setting (did you mean memory?)"
+        "unknown setting \"--set memry=1g\": did you mean \"memory\"?"
     );
 }
 

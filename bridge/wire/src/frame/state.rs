@@ -40,7 +40,7 @@ pub struct FilePiece<'a> {
 }
 
 #[derive(Deserialize)]
-struct RawPiece<'a> {
+pub(super) struct RawPiece<'a> {
     #[serde(borrow)]
     path: Text<'a>,
     #[serde(borrow, default)]

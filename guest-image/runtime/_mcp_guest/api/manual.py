@@ -18,47 +18,48 @@ if TYPE_CHECKING:
 HELPERS = {
     "search_tool_docs": (
         "await search_tool_docs(query, *, limit=5)",
-        "Tools that fit, of all servers.",
+        "Finds tools in all servers.",
         True,
     ),
     "query_tool_docs": (
         'await query_tool_docs(server, tool=None, detail="summary")',
-        'Tools of a server, or one; detail="full" with parameters.',
+        'The tools of a server, or one; detail="full" adds parameters.',
         True,
     ),
     "discovered_servers": ("discovered_servers(detailed=False)", "Every known server.", True),
     "list_servers": ("await list_servers()", "Names of the loaded servers.", False),
-    "list_tools": ("await list_tools(server)", "What the server offers right now.", False),
-    "describe_server": ("describe_server(name)", "All that is known of a server.", False),
-    "list_loaded_server_metadata": ("list_loaded_server_metadata()", "That of all loaded servers.", False),
+    "list_tools": ("await list_tools(server)", "The tools that the server offers now.", False),
+    "describe_server": ("describe_server(name)", "Everything known about a server.", False),
+    "list_loaded_server_metadata": ("list_loaded_server_metadata()", "The same for all loaded servers.", False),
     "call_tool": (
         "await call_tool(server, tool, arguments=None)",
-        "Calls a tool by its names; no argument checks.",
+        "Calls a tool by name, without checking its arguments.",
         False,
     ),
     "show": ("show(*values)", "Pictures, figures, tables, SVG, HTML.", True),
     "save_memory": (
         "save_memory(key, value, *, metadata=None)",
-        "Keeps JSON for later sessions; load_memory(key) has it.",
+        "Stores JSON for later sessions; load_memory(key) returns it.",
         True,
     ),
-    "load_memory": ("load_memory(key, *, default=None)", "The value that was kept, or the default.", False),
+    "load_memory": ("load_memory(key, *, default=None)", "The stored value, or the default.", False),
     "update_memory": (
         "update_memory(key, fn)",
-        "Puts fn(value), or the value (None if none) as fn changed it, in its place; safe against others; returns it.",
+        "Stores fn(value), or the value that fn changed in place, and returns it; safe with other sessions. "
+        "The value is None if there is none.",
         False,
     ),
-    "delete_memory": ("delete_memory(key)", "Deletes a memory; whether there was one.", False),
+    "delete_memory": ("delete_memory(key)", "Deletes a memory; returns whether it existed.", False),
     "list_memories": ("list_memories()", "All memories without their values, by key.", False),
-    "memory_exists": ("memory_exists(key)", "Whether there is such a memory.", False),
+    "memory_exists": ("memory_exists(key)", "Whether the memory exists.", False),
     "get_memory_info": ("get_memory_info(key)", "Metadata, times and origin of a memory, or None.", False),
     "save_tool": (
         "save_tool(function)",
-        "A function or class for every later session.",
+        "Saves a function or class for later sessions.",
         True,
     ),
-    "saved_tools": ("saved_tools()", "All saved tools: name, signature, when and where from.", False),
-    "delete_tool": ("delete_tool(name)", "Deletes a saved tool; whether there was one.", False),
+    "saved_tools": ("saved_tools()", "All saved tools: name, signature, time and origin.", False),
+    "delete_tool": ("delete_tool(name)", "Deletes a saved tool; returns whether it existed.", False),
     "capability_summary": ("capability_summary()", "The manual of this sandbox as text.", False),
 }
 # The manual names at most this many installed packages.
@@ -70,16 +71,15 @@ LEFT_OUT = ("MCPError", "ToolError")
 _MANUAL = """\
 # run_python
 
-A Python sandbox: the standard library and what is named as installed, no network, no shell, nobody to answer \
-input().
+A Python sandbox: the standard library and the packages listed as installed; no network, no shell, no input().
 
 - Variables, imports and files stay; `await` works at top level; a bare last expression is shown.
-- Files: /workspace (working directory); /projects is there in later sessions; /workspace/out is handed to the user.
-- What the last run printed: `runtime.last_output[60:120]`, `.grep("error")`, `.tail(50)`, `.text`, `.stderr`; \
+- Files: /workspace (working directory); /projects lasts for later sessions; /workspace/out goes to the user.
+- Output of the last run: `runtime.last_output[60:120]`, `.grep("error")`, `.tail(50)`, `.text`, `.stderr`; \
 cell 7: `runtime.outputs[7]`.
-- `yield_after=10` answers after 10 s and runs on; `run="last"` reads on, with `cancel=true` ends it.
-- Servers named in `servers` are modules: `await mcp_github.create_issue(title="x")`; side by side under \
-asyncio.gather. A tool that says no raises ToolError.
+- `yield_after=10` returns after 10 s and the code runs on; `run="last"` reads more, or ends it with `cancel=true`.
+- Servers named in `servers` are modules: `await mcp_github.create_issue(title="x")`; in parallel with \
+asyncio.gather. A tool that fails raises ToolError.
 
 Helpers; more in help(runtime):
 """

@@ -115,10 +115,10 @@ def properties(document: Document) -> "tuple[dict[str, object], list[str], bool]
     allowed."""
     found: dict[str, object] = {}
     required: list[str] = []
-    told, others = _collect(document, document.root, DEPTH, found, required)
+    lists_any, others = _collect(document, document.root, DEPTH, found, required)
     for name in required:
         found.setdefault(name, {})
-    return found, [name for name in found if name in required], others or not told
+    return found, [name for name in found if name in required], others or not lists_any
 
 
 def collect(document: Document, schema: object) -> "tuple[dict[str, object], list[str], bool]":
@@ -133,11 +133,10 @@ def collect(document: Document, schema: object) -> "tuple[dict[str, object], lis
 def _collect(
     document: Document, schema: object, depth: int, found: "dict[str, object]", required: list[str]
 ) -> tuple[bool, bool]:
-    """Adds what this schema says; returns whether it tells its properties at all, and whether it
-    allows others."""
+    """Adds a schema's properties; returns whether it lists any, and whether it allows others."""
     schema = resolve(document, schema)
     own = schema.get("properties")
-    told = isinstance(own, dict)
+    lists_any = isinstance(own, dict)
     if isinstance(own, dict):
         for name, value in own.items():
             found.setdefault(name, value)
@@ -145,12 +144,12 @@ def _collect(
     for key in ("additionalProperties", "unevaluatedProperties", "patternProperties"):
         value = schema.get(key)
         others = others or value is True or (isinstance(value, dict) and (bool(value) or key[0] != "p"))
-    told = told or schema.get("additionalProperties") is False
+    lists_any = lists_any or schema.get("additionalProperties") is False
     required += [name for name in _list(schema, "required") if isinstance(name, str) and name not in required]
     if depth:
         for part in _list(schema, "allOf"):
-            part_told, part_others = _collect(document, part, depth - 1, found, required)
-            told, others = told or part_told, others or part_others
+            part_lists, part_others = _collect(document, part, depth - 1, found, required)
+            lists_any, others = lists_any or part_lists, others or part_others
         variants = [variant for variant in _list(schema, "anyOf", "oneOf") if isinstance(variant, dict)]
         variants += [schema[key] for key in ("if", "then", "else") if isinstance(schema.get(key), dict)]
         dependent = schema.get("dependentSchemas")
@@ -158,11 +157,11 @@ def _collect(
         for variant in variants:
             # What one of several variants requires is optional here; the server checks it.
             named: list[str] = []
-            part_told, part_others = _collect(document, variant, depth - 1, found, named)
+            part_lists, part_others = _collect(document, variant, depth - 1, found, named)
             for name in named:
                 found.setdefault(name, {})
-            told, others = told or part_told, others or part_others
-    return told, others
+            lists_any, others = lists_any or part_lists, others or part_others
+    return lists_any, others
 
 
 def types(document: Document, schema: object, depth: int = DEPTH) -> "frozenset[str] | None":

@@ -64,7 +64,7 @@ def save(key: str, value: "Any", metadata: "dict[str, Any] | None") -> str:
     params = _checked("save_memory", key, value, metadata)
     saved = _request("memory.save", **params)
     _show_view(saved)
-    return f"memory {key.strip()!r} is {'saved' if saved and saved.get('new') else 'saved anew'}"
+    return f"memory {key.strip()!r} is {'saved' if saved and saved.get('new') else 'updated'}"
 
 
 def read(key: str, default: "Any") -> "Any":

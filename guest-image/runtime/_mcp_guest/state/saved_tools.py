@@ -178,7 +178,7 @@ class ToolLibrary:
             exec(code, namespace)
         except BaseException as error:
             what = f"saved tool {tool.name!r}" if tool.name else "user_tools.py"
-            advice = f"; save it anew, or delete_tool({tool.name!r})" if tool.name else ""
+            advice = f"; save it again, or delete_tool({tool.name!r})" if tool.name else ""
             tool.failure = f"{what} cannot be loaded: {_reason(error)}{advice}"
             if not tool.name:
                 tool.namespace = namespace  # It has what was defined before the failure.

@@ -157,13 +157,13 @@ def _last_lines(error: BaseException) -> "list[str]":
 def _by_traceback_module(error: BaseException) -> "list[str]":
     """By the `traceback` module, for carets and suggestions. Causes are detached meanwhile: it
     would follow them."""
-    kept = error.__cause__, error.__context__, error.__suppress_context__
+    links = error.__cause__, error.__context__, error.__suppress_context__
     error.__cause__ = error.__context__ = None
     try:
         formatter = traceback.TracebackException(type(error), error, error.__traceback__, limit=0)
         lines = list(formatter.format_exception_only())
     finally:
-        error.__cause__, error.__context__, error.__suppress_context__ = kept
+        error.__cause__, error.__context__, error.__suppress_context__ = links
     if isinstance(error, SyntaxError) and lines and lines[0].startswith('  File "'):
         filename, _, place = lines[0][8:].partition('", ')
         lines[0] = f"  {label(filename)}, {place}"

@@ -1,4 +1,5 @@
-"""A host that keeps things, for tests: memories, saved tools and project files, as the real one answers about them."""
+"""A host with a store, for tests: memories, saved tools and project files, with answers like the
+real host's."""
 
 import base64
 from dataclasses import dataclass, field
@@ -12,13 +13,13 @@ import pytest
 from guest import Frame, Guest
 from host import Fail, Host
 
-# Where guests are in a root of their own, this folder is not the one that they see.
+# A guest in another root file system does not see the tests' folders.
 here_only = pytest.mark.skipif("GUEST_PYTHON" in os.environ, reason="the guest does not see the folder")
 
 
 @dataclass
-class Keeper:
-    """The host's side of what outlives a session."""
+class HostStore:
+    """The host's store for what outlives a session."""
 
     host: Host
     projects: Path
@@ -62,18 +63,18 @@ class Keeper:
         self.tools[params["name"]] = params["source"]
         return {"version": 1}
 
-    def give(self, saved: dict[str, str] | None = None, own: str = "", **more: object) -> None:
-        """A `state` frame."""
+    def send_state(self, saved: dict[str, str] | None = None, own: str = "", **more: object) -> None:
+        """Sends a `state` frame."""
         tools = {"saved": [[name, source] for name, source in (saved or {}).items()], "own": own}
         self.host.guest.send(type="state", tools=tools, **more)
 
-    def owe(self, **files: object) -> None:
-        """There are files, which come when they are asked for."""
+    def announce_files(self, **files: object) -> None:
+        """Announces files and sends them when the guest fetches them."""
         self.host.guest.send(type="state", more=True)
         self.host.on_fetch = lambda: self.host.guest.send(type="state", **files)
 
     def collect(self, paths: list[str], deleted: list[str] | None = None) -> dict[str, bytes | None]:
-        """The files that the guest sends when asked."""
+        """Asks the guest for files; returns their contents, None for those it cannot read."""
         self.host.guest.send(type="collect", id=7, paths=paths, deleted=deleted or [])
         found: dict[str, bytes | None] = {}
         while (frame := self.host.guest.next())["type"] == "project_file":
@@ -86,9 +87,9 @@ class Keeper:
         return found
 
 
-def keeper_at(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Keeper:
+def store_at(directory: Path, monkeypatch: pytest.MonkeyPatch) -> HostStore:
     projects = directory / "projects"
     projects.mkdir()
     (directory / "workspace").mkdir()
     monkeypatch.setenv("MCP_GUEST_PROJECTS", str(projects))
-    return Keeper(Host(Guest(directory / "workspace")), projects)
+    return HostStore(Host(Guest(directory / "workspace")), projects)
