@@ -17,7 +17,7 @@ use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
 use bridge_common::human::count;
 use bridge_render::Rendered;
-use bridge_server::{Face, Rejected, WHOLE, request};
+use bridge_server::{CallDefaults, Rejected, WHOLE, request};
 use bridge_session::{CODE_LIMIT, RunOutcome, Sessions, Status};
 use bridge_settings::Settings;
 
@@ -61,14 +61,14 @@ impl Run {
             Ok(code) => code,
             Err(problem) => return wrong(&problem),
         };
-        let face = Face::new(settings);
+        let defaults = CallDefaults::new(settings);
         let cancel = CancellationToken::new();
         let request = match request(
             code,
             self.session.clone(),
             self.timeout,
             self.servers.clone(),
-            &face,
+            &defaults,
             cancel.clone(),
         ) {
             Ok(request) => request,
