@@ -18,7 +18,7 @@ use super::relay::{self, Relay};
 use super::suspended::Running;
 use super::tickets::Ticket;
 use super::{Rejected, Server, passthrough, tasks};
-use bridge_render::Payload;
+use bridge_render::Rendered;
 use bridge_session::{Client, Run, RunOutcome};
 
 /// What a call is answered with.
@@ -73,7 +73,7 @@ impl Server {
         };
         Ok(match progress {
             CallProgress::Answered(outcome) => self
-                .answer(&Payload::of_run(*outcome, named, text_bytes))
+                .answer(&Rendered::of_run(&outcome, named, text_bytes))
                 .into(),
             CallProgress::InputRequired(questions) => questions.into(),
             CallProgress::Task(run) => tasks::created(&run).into(),
@@ -197,7 +197,7 @@ async fn wait(
             None => pending().await,
         }
     };
-    let (mut ended, mut cancelled) = (pin!(run.ended()), pin!(cancelled));
+    let (mut ended, mut cancelled) = (pin!(run.ended_or_given_up()), pin!(cancelled));
     let (mut timeout, mut asked) = (pin!(sleep(limit.unwrap_or_default())), pin!(asked));
     loop {
         tokio::select! {

@@ -47,7 +47,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use bridge_render::Payload;
+use bridge_render::Rendered;
 use bridge_session::{Client, RunRequest};
 use bridge_settings::{OutputMode, Settings};
 
@@ -128,22 +128,22 @@ impl Server {
         }
     }
 
-    fn answer(&self, payload: &Payload) -> CallToolResult {
-        let text = ContentBlock::text(payload.text(self.defaults.output_mode));
-        let content = [text].into_iter().chain(resources::blocks(payload));
+    fn answer(&self, answer: &Rendered<'_>) -> CallToolResult {
+        let text = ContentBlock::text(answer.text(self.defaults.output_mode));
+        let content = [text].into_iter().chain(resources::blocks(answer));
         let content = content.collect();
-        let mut result = if payload.is_error() {
+        let mut result = if answer.is_error() {
             CallToolResult::error(content)
         } else {
             CallToolResult::success(content)
         };
-        result.structured_content = Some(payload.structured());
+        result.structured_content = Some(answer.structured());
         result
     }
 
     /// Like [`Self::answer`], as JSON, for protocol types that cannot hold a tool's result.
-    fn answer_json(&self, payload: &Payload) -> Result<JsonObject, ErrorData> {
-        match serde_json::to_value(self.answer(payload)) {
+    fn answer_json(&self, answer: &Rendered<'_>) -> Result<JsonObject, ErrorData> {
+        match serde_json::to_value(self.answer(answer)) {
             Ok(Value::Object(result)) => Ok(result),
             Ok(_) | Err(_) => Err(ErrorData::internal_error(
                 "the answer cannot be written as JSON",
@@ -195,7 +195,7 @@ impl ServerHandler for Server {
         }
         match self.call(request, context).await {
             Ok(response) => Ok(response),
-            Err(rejected) => Ok(self.answer(&rejected.into_payload()).into()),
+            Err(rejected) => Ok(self.answer(&rejected.to_rendered()).into()),
         }
     }
 
@@ -237,10 +237,10 @@ impl ServerHandler for Server {
             .and_then(Value::as_str);
         match (request.method.as_str(), name) {
             ("tools/call", Some(tool::NAME)) => {
-                let payload = Payload::invalid(
-                    "arguments must be an object such as {\"code\": \"print(1)\"}".to_owned(),
+                let answer = Rendered::invalid(
+                    "arguments must be an object such as {\"code\": \"print(1)\"}",
                 );
-                self.answer_json(&payload)
+                self.answer_json(&answer)
                     .map(|result| CustomResult::new(result.into()))
             }
             ("tools/call", Some(name)) => Err(unknown_tool(name)),

@@ -13,8 +13,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 
 use super::{Rejected, Server};
-use bridge_render::Payload;
-use bridge_session::{KEPT_FOR, Run, RunOutcome, Status};
+use bridge_render::Rendered;
+use bridge_session::{KEPT_FOR, Run, Status};
 use bridge_store::Timestamp;
 
 /// A run becomes a task after this long; a shorter one is answered directly, which saves a request.
@@ -39,22 +39,18 @@ impl Server {
     pub(super) fn task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         let run = self.find_task(id)?;
         let payload = if run.is_ended() {
-            let payload = match run.peek().map_err(Rejected::from) {
-                Ok(outcome) if outcome.status == Status::Cancelled => None,
-                Ok(outcome) => {
+            match run.peek().map_err(Rejected::from) {
+                Ok(outcome) if outcome.status() == Status::Cancelled => TaskPayload::Cancelled,
+                Ok(mut outcome) => {
                     // The client knows the task's name already.
-                    let outcome = RunOutcome {
-                        run: None,
-                        ..outcome
-                    };
-                    Some(Payload::of_run(outcome, false, run.text_bytes()))
+                    outcome.identity.run = None;
+                    let answer = Rendered::of_run(&outcome, false, run.text_bytes());
+                    TaskPayload::Completed {
+                        result: self.answer_json(&answer)?,
+                    }
                 }
-                Err(rejected) => Some(rejected.into_payload()),
-            };
-            match payload {
-                None => TaskPayload::Cancelled,
-                Some(payload) => TaskPayload::Completed {
-                    result: self.answer_json(&payload)?,
+                Err(rejected) => TaskPayload::Completed {
+                    result: self.answer_json(&rejected.to_rendered())?,
                 },
             }
         } else {
