@@ -113,7 +113,7 @@ mod tests {
             (Outcome::Ok, "none defined")
         );
         assert_eq!(
-            examine(Err("there is no home folder")).outcome,
+            examine(Err("cannot find the home folder")).outcome,
             Outcome::Warn
         );
     }

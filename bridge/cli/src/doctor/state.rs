@@ -41,7 +41,7 @@ fn of_folder(folder: &Path) -> Check {
     let shown = folder.display();
     let check = |found: String| Check::ok("state", "T0", found, WRITABLE);
     match std::fs::metadata(folder) {
-        Ok(facts) if !facts.is_dir() => check(format!("{shown} is no folder")).but(
+        Ok(facts) if !facts.is_dir() => check(format!("{shown} is not a folder")).but(
             Outcome::Fail,
             "move it away, or name another folder with MCP_BRIDGE_STATE_DIR",
         ),
