@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// The target of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
-    /// Without a target.
+    /// The figure has no target.
     None,
     /// At most this value.
     Most(f64),

@@ -129,7 +129,7 @@ impl Bridge {
             .expect("the bridge reads its standard input");
     }
 
-    /// Sends one message.
+    /// Sends one message as a line.
     pub fn send(&mut self, message: &Value) {
         self.write(format!("{message}\n").as_bytes());
     }

@@ -24,9 +24,9 @@ const ROOTLESS_USER: &str = "mcb-test";
 /// The engines that the suite runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Docker's daemon.
+    /// Docker with its daemon run by root.
     Docker,
-    /// Podman as root.
+    /// Podman run by root.
     PodmanRootful,
     /// Podman as an ordinary user.
     PodmanRootless,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use bridge_catalog::{
     Catalog, CatalogEntry, Considered, FileState, Outcome, Problem, Severity, Source,
 };
+use bridge_common::human::plural;
 use bridge_tools::{Detail, Findings, ToolBook};
 
 /// Places that are not searched on purpose.
@@ -54,7 +55,7 @@ fn server_lines(
     let (word, what) = match &known.outcome {
         Outcome::Ready(definition) => {
             let tools = match book.tools(definition) {
-                Some(list) => number(list.tools.len(), "tool"),
+                Some(list) => plural(list.tools.len(), "tool"),
                 None => "never started".to_owned(),
             };
             (
@@ -121,7 +122,7 @@ fn file_line(catalog: &Catalog, file: &Considered) -> String {
             format!(
                 "read     {path} ({}): {}",
                 file.client,
-                number(*servers, "server")
+                plural(*servers, "server")
             )
         }
         FileState::Ignored(why) => format!("ignored  {path}: {why}"),
@@ -269,11 +270,6 @@ pub(crate) fn clean(text: &str) -> String {
             c => c,
         })
         .collect()
-}
-
-/// `1 tool`, `2 tools`.
-pub(crate) fn number(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn width(text: &str) -> usize {

@@ -53,7 +53,7 @@ pub(super) struct GivenArguments {
     pub(super) code: Given<String>,
     /// Names, or what stands in the place of one.
     pub(super) servers: Given<Vec<Result<String, String>>>,
-    /// In whole seconds.
+    /// A time limit in whole seconds.
     pub(super) timeout: Given<u64>,
     pub(super) session: Given<String>,
     pub(super) reset: Given<bool>,
@@ -65,7 +65,7 @@ pub(super) struct GivenArguments {
     pub(super) unknown: Vec<String>,
 }
 
-/// Checked arguments.
+/// Arguments that have passed the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arguments {
     /// Empty when the call waits for an earlier run.

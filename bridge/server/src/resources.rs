@@ -36,7 +36,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![template])
 }
 
-/// Reads one resource.
+/// Reads the capabilities or a file.
 pub(super) async fn read(
     runner: &dyn Runner,
     uri: &str,

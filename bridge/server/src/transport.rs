@@ -30,7 +30,7 @@ const MAX_BATCH: usize = 256;
 
 type Sending = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
-/// The stdio transport.
+/// A transport over a pair of byte streams such as stdio.
 pub(super) struct LineTransport<R, W> {
     lines: Lines<R>,
     writer: Arc<Mutex<W>>,

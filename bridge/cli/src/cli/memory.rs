@@ -28,7 +28,7 @@ enum Command {
     List(List),
     /// Print the value of a key as JSON.
     Show(Show),
-    /// Delete keys.
+    /// Delete memories by their keys.
     Delete(Delete),
     /// Print all memories with their values as one JSON object.
     Export,

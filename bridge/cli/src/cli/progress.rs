@@ -43,7 +43,7 @@ impl Bars {
         Self { style }
     }
 
-    /// Removes the bar.
+    /// Removes the bar from the terminal.
     pub(super) fn finish(&self) {
         if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();

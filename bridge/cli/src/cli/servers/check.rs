@@ -15,6 +15,7 @@ use super::super::{block_on, exit, signals, terminal};
 use super::print;
 use crate::report;
 use bridge_catalog::{Catalog, Definition, Outcome};
+use bridge_common::human::plural;
 use bridge_tools::ToolBook;
 use bridge_upstream::{CallContext, Options, ToolList, Upstreams};
 
@@ -172,7 +173,7 @@ fn line(checked: &Checked, text: &mut String) {
                 "{}",
                 report::clean(&format!(
                     "ok      {name}  {} in {seconds:.1} s",
-                    report::number(list.tools.len(), "tool")
+                    plural(list.tools.len(), "tool")
                 ))
             );
             for (tool, reason) in &list.skipped {
