@@ -1,10 +1,11 @@
-# `make demo` shows the product, `make test` proves it; both install what is missing where they may (tests/setup) and say what to run where not.
+# `make demo` shows the product, `make test` proves it. Both install what is missing, or say what to run where
+# they may not (tests/setup).
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-# What recipes start is not for make to hold back (make -j).
+# Programs that recipes start take no part in make's own job control (make -j).
 unexport MAKEFLAGS
 
 ENGINES ?= docker podman-rootful podman-rootless
@@ -33,7 +34,7 @@ setup-vm: ## install what the virtual machine needs
 	@tests/setup/packages.sh vm
 
 # Always the whole workspace: building single packages changes features, and rebuilds half of the dependencies.
-# Tests need other features of dependencies than programs alone: what is to be tested is built with them from the start.
+# Tests need other features of dependencies than programs alone; `make test` builds with them from the start.
 test: TARGETS = --all-targets
 
 build: setup ## debug build
@@ -47,21 +48,19 @@ release: ## release build; the bridge may have 15 MB
 image: build ## build the guest image from its lock, and compare it with the committed digest
 	@tests/setup/image.sh $(OUT)
 
-fmt: setup ## is everything formatted?
+fmt: setup ## rustfmt: is everything formatted?
 	@tests/setup/check-rust.sh fmt
 
 # After the build, so that the image can be made meanwhile (make -j2).
-lint: build ## clippy, pedantic, no warnings
+lint: build ## clippy (pedantic) and rustdoc, no warnings
 	@tests/setup/check-rust.sh clippy
-
-rustdoc: build ## rustdoc, no warnings
 	@tests/setup/check-rust.sh doc
 
 sources: setup ## typos, shellcheck, cargo-shear (unused dependencies), cargo-deny (licences, banned crates)
 	@tests/setup/check-sources.sh
 
-advisories: setup ## cargo-deny's advisories, whose database it downloads
-	@tests/.cache/tools/bin/cargo-deny --log-level warn check advisories
+advisories: ## known vulnerabilities of dependencies; cargo-deny downloads their database
+	@"$$(tests/setup/tools.sh)/cargo-deny" --log-level warn check advisories
 
 python: setup ## the guest's Python side on this machine's Python: ruff, mypy, pytest
 	@tests/setup/check-python.sh
@@ -88,22 +87,23 @@ docs: links ## build the book into target/book; needs mdBook
 	@mdbook build docs
 	@echo "docs: target/book/index.html"
 
-test: setup fmt lint rustdoc sources links python workflows image ## everything but the virtual machine; engines: make test ENGINES="docker podman-rootless"
+# The quick checks come first.
+test: setup fmt sources links lint python workflows image ## all tests but those of Nix and of the virtual machine; engines: make test ENGINES="docker podman-rootless"
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/engines/with.sh $(ENGINES) -- tests/setup/run-tests.sh
 
 test-vm: setup setup-vm image ## the smoke tests on Debian 13 with systemd, cgroup v2 and rootless podman, in a virtual machine
 	@TEST_IMAGE_DIR=$(abspath $(OUT)) tests/vm/test.sh
 
-test-nix: setup image ## the flake: installs Nix into tests/.cache, builds and checks everything without nixpkgs and network, runs it on podman
+test-nix: setup image ## the flake: install Nix into tests/.cache, build and check everything without nixpkgs and network, run it on podman
 	@tests/engines/with.sh $(NIX_ENGINE) -- tests/nix/with-nix.sh tests/nix/check.sh
 
-test-nix-full: setup image ## the same with the optimised bridge and its unit tests, as nixpkgs builds it
+test-nix-full: setup image ## test-nix with the optimised bridge and its unit tests, as nixpkgs builds it
 	@tests/engines/with.sh $(NIX_ENGINE) -- tests/nix/with-nix.sh tests/nix/check.sh --full
 
-test-nix-mutations: setup image ## does the flake's gate notice mistakes? Run make test-nix before
+test-nix-mutations: setup image ## does the flake's gate notice mistakes? (after make test-nix)
 	@tests/nix/with-nix.sh tests/nix/mutations.sh
 
-test-nix-vm: setup setup-vm image ## the units that the NixOS and home-manager modules write, started on an emulated Debian
+test-nix-vm: setup setup-vm image ## start the units of the NixOS and home-manager modules on Debian, in a virtual machine
 	@tests/nix/with-nix.sh tests/nix/vm.sh
 
 demo: export IMAGE_REFRESH = 1

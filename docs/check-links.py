@@ -1,13 +1,14 @@
-"""Checks the links in all Markdown files of the repository: that the file is there, and the heading too.
+"""Checks the links in all Markdown files of the repository: that the file is there, and the heading too;
+and that files of the repository which the prose names are there.
 
 Run by `make links`. Standard library only, so it needs neither mdBook nor a network; addresses of other
 sites are not fetched. Links to this repository's own files by their address on GitHub are checked as files.
 """
 
+from pathlib import Path
 import re
 import subprocess
 import sys
-from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,6 +17,8 @@ OWN = re.compile(r"https://github\.com/OWNER/mcp-code-bridge/(?:blob|tree)/main/
 LINK = re.compile(r"!?\[(?:[^\]\\]|\\.)*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 DEFINITION = re.compile(r"^\[[^\]]+\]:\s+<?(\S+?)>?\s*$", re.MULTILINE)
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,}).*?^\1?\2`*\s*$", re.MULTILINE | re.DOTALL)
+# `bridge/wire/src/link.rs`, without patterns and placeholders.
+NAMED = re.compile(r"`((?:bridge|docs|guest-image|nix|tests|\.github|\.ci)/[\w./-]+)`")
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 
 
@@ -77,6 +80,10 @@ def main() -> int:
         for link in links(page):
             if wrong := problem(page, link):
                 found.append(f"{page.relative_to(ROOT)}: {link}: {wrong}")
+        for name in NAMED.findall(prose(page)):
+            # What tests and builds make is not in a fresh clone.
+            if "/.cache" not in name and not (ROOT / name).exists():
+                found.append(f"{page.relative_to(ROOT)}: {name}: no such file")
     summary = BOOK / "SUMMARY.md"
     listed = {(BOOK / link).resolve() for link in links(summary)}
     for page in pages:

@@ -1,4 +1,5 @@
-# The two programs: the bridge, and `guest-image`, which assembles and verifies its image. One build for both: they share their dependencies.
+# The two programs: the bridge, and `guest-image`, which assembles and verifies its image. One build for
+# both, since they share their dependencies.
 {
   lib,
   stdenv,
@@ -10,13 +11,16 @@ rustPlatform.buildRustPackage {
   pname = "mcp-code-bridge";
   inherit ((lib.importTOML ../Cargo.toml).workspace.package) version;
 
-  # Of the workspace's third member only the manifest: Cargo.lock speaks of it.
+  # Of the member `tests` only the manifest, which Cargo.lock refers to.
   src = lib.fileset.toSource {
     root = ../.;
     fileset = lib.fileset.unions [
       ../Cargo.toml
       ../Cargo.lock
       ../bridge
+      # Unit tests compare these pages with the code.
+      ../docs/src/protocol.md
+      ../docs/src/reference
       ../guest-image/Cargo.toml
       ../guest-image/build.rs
       ../guest-image/lock

@@ -1,13 +1,12 @@
 //! What an image must be: its digests, kept in a file beside the lock. The committed ones are
 //! embedded in this program.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use bridge_common::fs::write_atomic;
+use bridge_common::fs::{read_bounded, write_atomic};
 use serde::{Deserialize, Serialize};
 
-use crate::lock::{self, Lock};
+use crate::lock::{self, Lock, MAX_LOCK_BYTES};
 use crate::{runtime, sha256};
 
 /// The identity of an image. Engines use the digest of the config or of the manifest as its ID; the
@@ -77,7 +76,7 @@ impl Digests {
     /// Reads the digests of the lock at `lock_path` from `x.digest.json`, the file beside `x.json`.
     pub fn read(lock_path: &Path) -> Result<Self, Error> {
         let path = Self::path(lock_path);
-        let bytes = fs::read(&path).map_err(|source| Error::Read {
+        let bytes = read_bounded(&path, MAX_LOCK_BYTES).map_err(|source| Error::Read {
             path: path.clone(),
             source,
         })?;
@@ -88,7 +87,7 @@ impl Digests {
     /// runtime.
     pub(crate) fn of(lock: &Lock, lock_path: &Path) -> Result<Option<Self>, Error> {
         let path = Self::path(lock_path);
-        let bytes = match fs::read(&path) {
+        let bytes = match read_bounded(&path, MAX_LOCK_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(Error::Read { path, source }),
@@ -172,6 +171,8 @@ impl DigestFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::architecture::Architecture;
 

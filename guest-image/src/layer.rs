@@ -105,7 +105,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_tree_can_be_read_back(files in prop::collection::btree_map("[a-z]{1,120}(/[a-z]{1,120}){0,3}", prop::collection::vec(any::<u8>(), 0..600), 0..6)) {
+        fn any_tree_can_be_read_back(
+            files in prop::collection::btree_map(
+                "[a-z]{1,120}(/[a-z]{1,120}){0,3}",
+                prop::collection::vec(any::<u8>(), 0..600),
+                0..6,
+            ),
+        ) {
             let mut tree = Tree::default();
             for (path, data) in files {
                 // Fails where one path is a folder of another.
@@ -113,8 +119,13 @@ mod tests {
             }
             let layer = write(&tree).expect("in memory");
             prop_assert_eq!(layer.len() % 512, 0);
-            let found: Vec<_> = read_back(&layer).into_iter().filter(|(path, ..)| !path.ends_with('/')).map(|(path, _, data)| (path, data)).collect();
-            let expected: Vec<_> = tree.files().map(|(path, data)| (path.to_string(), data.to_vec())).collect();
+            let entries = read_back(&layer).into_iter();
+            let files = entries.filter(|(path, ..)| !path.ends_with('/'));
+            let found: Vec<_> = files.map(|(path, _, data)| (path, data)).collect();
+            let files = tree.files();
+            let expected: Vec<_> = files
+                .map(|(path, data)| (path.to_string(), data.to_vec()))
+                .collect();
             prop_assert_eq!(found, expected);
         }
     }

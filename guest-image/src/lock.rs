@@ -3,9 +3,9 @@
 mod input;
 mod tags;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use bridge_common::fs::read_bounded;
 use serde::{Deserialize, Serialize};
 
 pub use input::Input;
@@ -16,7 +16,8 @@ use crate::architecture::{Architecture, UnknownArchitecture};
 use crate::sha256;
 
 const SCHEMA: u32 = 1;
-const MAX_LOCK_BYTES: usize = 1 << 20;
+/// The most bytes of a lock file, or of the digests beside it.
+pub(crate) const MAX_LOCK_BYTES: u64 = 1 << 20;
 
 /// The embedded locks and digests, by file name.
 static EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/lock_files.rs"));
@@ -83,7 +84,7 @@ impl Lock {
 
     /// Reads and checks the lock in a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = fs::read(path).map_err(|source| Error::Read {
+        let bytes = read_bounded(path, MAX_LOCK_BYTES).map_err(|source| Error::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -92,9 +93,6 @@ impl Lock {
 
     /// Parses and checks a lock.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        if bytes.len() > MAX_LOCK_BYTES {
-            return Err(invalid("size", "it is larger than 1 MiB"));
-        }
         let lock: Self = serde_json::from_slice(bytes)?;
         lock.check()?;
         Ok(lock)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A private Docker daemon: `docker.sh start DIR` and `docker.sh stop DIR`. No bridge, no iptables, nothing shared with another daemon.
+# A private Docker daemon: `docker.sh start DIR` and `docker.sh stop DIR`. It makes neither a network
+# bridge nor iptables rules, and shares nothing with another daemon.
 engine_name=docker
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +11,7 @@ start() {
   need dockerd runc
   mkdir -p "$dir"
   chmod 711 "$dir"
-  # The daemon's own words for mount paths show in a guest's mountinfo: neutral names.
+  # The names of these folders show in a guest's mountinfo.
   setsid dockerd --host "unix://$dir/docker.sock" --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$dir/pid" \
     --bridge=none --iptables=false --ip6tables=false --shutdown-timeout 2 >"$dir/log" 2>&1 </dev/null 9>&- &
   pid=$!

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Podman's Docker-compatible API, as root, with a private store: `podman-rootful.sh start DIR` and `... stop DIR`.
+# Podman's Docker-compatible API as root, with a private store: `podman-rootful.sh start DIR` and
+# `podman-rootful.sh stop DIR`.
 engine_name=podman-rootful
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
 configure() { # DIR
-  # Podman asks for higher limits than a root without CAP_SYS_RESOURCE may set (and lowers its own of processes before).
+  # By default podman asks for higher limits than a root without CAP_SYS_RESOURCE may set.
   local files
   files=$(ulimit -Hn)
   [ "$files" != unlimited ] || files=1048576
@@ -19,7 +20,7 @@ CONF
 podman_in() { # DIR ARGUMENTS...
   local dir=$1
   shift
-  # Conmon may write a file `oom` where it stands.
+  # Conmon may write a file `oom` into its working directory.
   exec env -i -C "$dir" PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME="$dir" TMPDIR="$dir/tmp" CONTAINERS_CONF="$dir/containers.conf" \
     CONTAINERS_STORAGE_CONF="$dir/storage.conf" podman "$@"
 }

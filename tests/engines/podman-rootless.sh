@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Podman's Docker-compatible API for an ordinary user, with a private store: `podman-rootless.sh start DIR` and `... stop DIR`.
-# As root, it runs as a user made for it (with subordinate ids); as anyone else, as that user.
+# Podman's Docker-compatible API for an ordinary user, with a private store: `podman-rootless.sh start DIR`
+# and `podman-rootless.sh stop DIR`. Started by root, it runs as a user made for it, with subordinate ids;
+# started by anyone else, as that user.
 engine_name=podman-rootless
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +26,7 @@ start() {
   need podman conmon newuidmap
   if [ "$(id -u)" = 0 ]; then
     id "$engine_user" >/dev/null 2>&1 || useradd --create-home --shell /usr/sbin/nologin "$engine_user"
-    grep -q "^$engine_user:" /etc/subuid || die "user $engine_user has no line in /etc/subuid"
+    grep -q "^$engine_user:" /etc/subuid || die "user $engine_user has no subordinate ids: add a line to /etc/subuid and /etc/subgid"
   fi
   mkdir -p "$dir/tmp" "$dir/home" "$dir/xdg"
   echo '[containers]' >"$dir/containers.conf"
@@ -39,7 +40,7 @@ stop() {
   local dir=$1
   if [ -e "$dir/containers.conf" ]; then
     (podman_in "$dir" rm --all --force --time 0) >/dev/null 2>&1 || :
-    # Layers belong to subordinate ids: only the user namespace may remove them (root could as well, an ordinary user not).
+    # Layers belong to subordinate ids, which an ordinary user can only remove inside the user namespace.
     (as_user "$dir" podman unshare rm -rf "$dir/root" "$dir/run") >/dev/null 2>&1 || :
   fi
   end_everything "$dir"

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command with private engines beside it: `with.sh docker podman-rootful podman-rootless -- COMMAND...`.
+# Runs a command while private engines are up: `with.sh docker podman-rootful podman-rootless -- COMMAND...`.
 #
-# The command finds them in TEST_ENGINE_DOCKER, TEST_ENGINE_PODMAN_ROOTFUL and TEST_ENGINE_PODMAN_ROOTLESS (addresses), each with the same
-# name and _DIR (its folder); TEST_ENGINES_FOLDER is a folder that goes with them. One that cannot be started is a failure where CI is set, and a line on stderr elsewhere. All are ended with
-# everything they started, however the command ends. The command's exit status is this script's.
+# The command finds their addresses in TEST_ENGINE_DOCKER, TEST_ENGINE_PODMAN_ROOTFUL and
+# TEST_ENGINE_PODMAN_ROOTLESS, and their folders in the same names with _DIR appended.
+# TEST_ENGINES_FOLDER is a folder that is removed with them. An engine that cannot be started is a failure
+# in CI, and elsewhere a line on stderr. However the command ends, the engines are ended with everything
+# that they started; the command's exit status is this script's.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
@@ -31,9 +33,9 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
     name=TEST_ENGINE_$(tr a-z- A-Z_ <<<"$engine")
     export "$name=$(sed -n 's/^TEST_ENGINE=//p' "$base/$engine/env")" "${name}_DIR=$base/$engine"
   elif [ -n "${CI:-}" ]; then
-    die "engine $engine could not be started, and CI tests all of them"
+    die "engine $engine could not be started: CI tests all of them"
   else
-    say "SKIPPED: tests on $engine (see above)"
+    say "SKIPPED: tests on $engine: it could not be started (see above)"
   fi
   shift
 done

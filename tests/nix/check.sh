@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The Nix part of the gate: `with-nix.sh check.sh [--full]`. Everything in the strict sandbox without network, over the stand-in for nixpkgs.
+# The Nix part of the gate: `with-nix.sh check.sh [--full]`. Everything is built in the strict sandbox,
+# without network, with the stand-in for nixpkgs.
 #
-# --full builds the bridge as nixpkgs does, optimised and with its unit tests. Needs the image that `make image` builds, to compare. A derivation
-# that was once rebuilt with the same result is not rebuilt again. The closing line counts; the exit status is 0 if nothing failed.
+# --full builds the bridge as nixpkgs does: optimised, with its unit tests. The image that `make image`
+# builds must be there, to compare with. A derivation that was once rebuilt with the same result is not
+# rebuilt again. The closing line counts the checks; the exit status is 0 if none failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -18,7 +20,7 @@ passed=0 failed=0
 check() { # WORDS COMMAND...
   local words=$1 start=$SECONDS status
   shift
-  # Not as a condition: there a function would go on behind what fails.
+  # Not as a condition: bash ignores `set -e` inside a condition.
   set +e
   (set -e; "$@") >"$log" 2>&1 </dev/null
   status=$?
@@ -45,7 +47,7 @@ flake() { # VERB ATTRIBUTE ARGUMENTS...
   # shellcheck disable=SC2086  # of several words
   nix $verb "$TEST_NIX_FLAKE${attribute:+#$attribute}" "${own[@]}" "$@"
 }
-# The plain files under nix/, of the same tree, for what overrides it.
+# The plain files under nix/ of the same tree, for packages that override them.
 plain() { # ATTRIBUTE ARGUMENTS...
   nix build --no-link --print-out-paths --impure --file tests/nix/overrides.nix --argstr source "$source" "$@"
 }
@@ -98,7 +100,7 @@ same_as_cargo() {
 
 accepted() { # NAME
   local digest
-  # As a user does it: the build without a digest tells it.
+  # As a user would find it: a build without a digest fails and names it.
   refused "$1-without-digest"
   digest=$(grep -o 'found sha256:[0-9a-f]*' "$said" | head -n 1)
   plain "accepted.$1" --argstr digest "${digest#found }"
@@ -110,11 +112,11 @@ refused() { # NAME
   fails_saying "$words" plain "refused.$1.package"
 }
 
-# The official SDK starts the server as a user's client would; this engine has never seen the image.
+# The official SDK starts the server as a user's client would, on an engine that does not have the image yet.
 client() { "$python" -B tests/sdk/main_job.py --engine "$engine" -- nix run "$TEST_NIX_FLAKE" "${own[@]}" --; }
 verified() {
   flake run "" -- image verify --deep | tee "$said"
-  # Engines differ in which digest is the ID.
+  # Some engines use the manifest's digest as the ID, others the configuration's.
   grep -E "$(target/debug/guest-image digest --json | jq -r '"\(.manifest)|\(.config)"')" "$said"
 }
 demo() {
@@ -123,7 +125,7 @@ demo() {
   if grep 'possible!' "$said"; then return 1; fi
 }
 
-# Where the store really is: only flakes are read from it under its own name.
+# The store's real folder: only flakes can be read through its official name.
 source=$(in_store "$(nix flake metadata "$TEST_NIX_FLAKE" "${own[@]}" --json | jq -r .path)")
 python=$(tests/setup/python.sh)
 
@@ -143,16 +145,16 @@ for name in image-with-wrong-digest lock-with-tilde own-image-without-digest own
 done
 engine=${TEST_ENGINE_PODMAN_ROOTFUL:-${TEST_ENGINE_PODMAN_ROOTLESS:-}}
 if [ -n "$engine" ]; then
-  # Limits are not enforced for an ordinary user on cgroup v1.
+  # On cgroup v1 limits are not enforced for an ordinary user.
   if [ -z "${TEST_ENGINE_PODMAN_ROOTFUL:-}" ] && [ ! -e /sys/fs/cgroup/cgroup.controllers ]; then export MCP_BRIDGE_ALLOW_UNENFORCED=memory,pids; fi
-  # Nothing of this machine's user but the store.
+  # A home folder of its own: only the store is shared with this machine's user.
   export CONTAINER_HOST=$engine HOME=$work/home
   mkdir "$HOME"
   check "nix run is the server of the official SDK's client: code runs in podman" client
   check "the image that podman has is the committed one, layer by layer" verified
   check "nix run .#demo" demo
 else
-  echo "  SKIPPED  nix run: no podman (tests/engines/with.sh podman-rootful -- ...)"
+  echo "  SKIPPED  nix run: podman is missing: use tests/engines/with.sh podman-rootful -- COMMAND"
 fi
 
 echo "nix: $passed passed, $failed failed"

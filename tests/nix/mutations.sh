@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Does the gate notice? `with-nix.sh mutations.sh`: one mistake after the other is put into a copy of the tree, and the part of the gate that should
-# find it has to fail, for the right reason. First every part has to pass on the copy as it is. The store must be warm: run the gate before.
+# Does the gate notice mistakes? `with-nix.sh mutations.sh` puts one mistake after another into a copy of
+# the tree, and the part of the gate that should find it has to fail, for the right reason. Before that,
+# every part has to pass on the unchanged copy. Run the gate first: it fills the store.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 system=$(uname -m)-linux
@@ -28,7 +29,8 @@ part_inputs() { build guest-image.inputs; }
 part_crates() { build bridge-unwrapped.cargoDeps; }
 part_format() { (cd "$work/tree" && git ls-files '*.nix' | xargs nixfmt --check); }
 part_dead() { (cd "$work/tree" && deadnix --fail .); }
-# The digest is built into the bridge too. Its program as it was, so that no minute goes into compiling it.
+# The digest is also built into the bridge. The unchanged tree's program is used: compiling another takes
+# a minute.
 image() { # ARGUMENTS of the image
   nix build --impure --no-link --print-build-logs --expr "
     let
@@ -38,7 +40,7 @@ image() { # ARGUMENTS of the image
     (packages \"$work/tree\").guest-image.override { inherit (packages \"$original\") bridge-unwrapped; $1 }"
 }
 part_image() { image ""; }
-# A lock of one's own, which has no digest beside it.
+# A lock of the user's own, which has no digest beside it.
 part_override() {
   if image "lockFile = builtins.toFile \"own.json\" (builtins.readFile $work/tree/$lock.json);" >"$work/refusal" 2>&1; then
     echo "an image without a digest was built"
@@ -47,14 +49,14 @@ part_override() {
   grep "needs expectedDigest" "$work/refusal"
 }
 
-# mutate NAME PART FILE REASON SED-SCRIPT: the reason is what the failure has to say.
+# mutate NAME PART FILE REASON SED-SCRIPT: the failure has to match REASON.
 tried=0 caught=0
 mutate() {
   local name=$1 part=$2 file=$3 reason=$4 script=$5
   tried=$((tried + 1))
   sed --in-place --regexp-extended "$script" "$work/tree/$file"
   if tree diff --quiet; then
-    echo "NOTHING  $name: the mutation of $file changes nothing any more" >&2
+    echo "NOTHING  $name: the mutation no longer changes $file" >&2
   elif "part_$part" >"$work/said" 2>&1; then
     echo "MISSED   $name: $part passes" >&2
   elif ! grep -Eq -- "$reason" "$work/said"; then
@@ -68,7 +70,7 @@ mutate() {
 }
 
 for part in lock modules units inputs crates override image format dead; do
-  "part_$part" >"$work/said" 2>&1 || { echo "mutations: $part fails on the tree as it is; run the gate first" >&2; tail -n 20 "$work/said" >&2; exit 1; }
+  "part_$part" >"$work/said" 2>&1 || { echo "mutations: $part fails on the unchanged tree: run \`make test-nix\` first" >&2; tail -n 20 "$work/said" >&2; exit 1; }
 done
 
 mutate "stale lock" lock flake.nix "requires lock file changes|updating the flake input" 's|nixos-unstable|nixos-26.05|'
@@ -101,14 +103,20 @@ mutate "listens everywhere" modules $module "testOtherAddress" 's/^( +)"127.0.0.
 mutate "no lingering" modules $module "attribute .linger. missing" '/linger = /d'
 mutate "no ids for podman" modules $module "attribute .autoSubUidGidRange. missing" '/autoSubUidGidRange/d'
 mutate "secrets not looked for" modules nix/servers.nix "testSecret" 's/^( +assertion = )plain == \[ \];/\1true;/'
-mutate "a setting without its option" modules nix/settings.nix "no type for the setting pids" '/^    pids = /d'
-mutate "an option without its setting" modules nix/settings.nix "does not have: pidz" 's/^    pids = (.*)/    pids = \1 pidz = types.int;/'
-mutate "settings do not reach the file" modules nix/settings.nix "testEverySettingReachesTheFile" 's/^( +)name: lib.optionalString \(.*\) "/\1name: lib.optionalString (name != "pids" \&\& settings.${name} != null) "/'
+mutate "a kind of setting that Nix does not know" modules bridge/settings/src/keys.json "does not know the type seize" 's/"type": "size"/"type": "seize"/'
+mutate "bounds of sizes dropped" modules nix/settings.nix "testMemoryTooSmall" 's/value: within nix.from nix.to \(sizeOf value\)/value: sizeOf value != null/'
+mutate "settings do not reach the file" modules nix/settings.nix "testEverySettingReachesTheFile" 's/lib.optionalString \(settings/lib.optionalString (name != "pids" \&\& settings/'
 mutate "misspelt directive" units $module "Unknown key.*RestrictNamespace." 's/RestrictNamespaces/RestrictNamespace/'
 mutate "program that is not there" units $module "not executable|No such file" 's|ExecStart = "\$\{lib.getExe package\}|ExecStart = "/nonexistent|'
-mutate "wrong key for a client" units nix/clients.nix "Zed" 's/context_servers/servers/'
-mutate "wrong file for a client" units nix/clients.nix "Windsurf" 's/windsurf/surf/'
-mutate "setting that the bridge does not read" units nix/settings.nix "bridge.yaml" 's/^( +name: lib.optionalString .* "\$\{name\}): /\1x: /'
+mutate "clients are not entered" modules nix/home-module.nix "testClientsAreEnteredByTheProgram" 's/^( +)"add"$/\1"remove"/'
+mutate "reads an option that was removed" modules nix/assertions.nix "was removed from NixOS in 24.11" 's/\(config.boot.kernelParams or \[ \]\);/(config.boot.kernelParams or [ ]) || !config.systemd.enableUnifiedCgroupHierarchy;/'
+mutate "null taken for true" modules nix/assertions.nix "testLingerIsOffByDefaultForAnotherUser|expected a Boolean" 's/\(user.linger or null\) == true/user.linger/'
+mutate "no group for another user" modules $module "testGroupIsMadeForAnotherUser" 's/groups = lib.mkIf \(cfg.group == name\)/groups = lib.mkIf (cfg.user == name)/'
+mutate "stops count as failures" modules $module "testHardening" '/SuccessExitStatus/d'
+mutate "switch cuts clients" modules $module "testSwitchLeavesClientsTheirBridge" 's/restartIfChanged = false/restartIfChanged = true/'
+mutate "HTTP stays down" modules $module "testHttpComesBackWithTheEngine" '/bindsTo = /d'
+mutate "no policy for podman" modules nix/home-module.nix "testPolicyComesWithPodmansSocket" 's|containers/policy.json|containers/polity.json|'
+mutate "setting that the bridge does not read" units nix/settings.nix "unknown setting .xmemory" 's/"\$\{name\}: /"x${name}: /'
 
 echo "mutations: $tried tried, $caught caught"
 [ "$caught" = "$tried" ]

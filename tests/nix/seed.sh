@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Puts every download that the flake pins into the Nix store: `with-nix.sh seed.sh`. cargo, apt's mirror (through guest-image) and pip fetch them;
-# a file with the right name and sum is what Nix would have fetched. Done once per change of a lock.
+# Puts every download that the flake pins into the Nix store: `with-nix.sh seed.sh`. cargo, guest-image (from
+# apt's mirror) and pip fetch them; a file with the right name and sum is what Nix would have fetched. Done
+# once per change of a lock.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 locks=(Cargo.lock guest-image/lock/base.amd64.json guest-image/lock/base.arm64.json tests/nix/extra-inputs.json)
@@ -19,7 +20,7 @@ for crate in tomllib.load(open("Cargo.lock", "rb"))["package"]:
         shutil.copy(glob.glob(f"{home}/registry/cache/*/{name}.crate")[0], f"{sys.argv[1]}/crate-{name}.tar.gz")
 PYTHON
 
-# name as in the store, name of the file, sum
+# A line per input: its name in the store, the name of the file, its sum.
 inputs() { jq -r '.inputs[] | select(.kind == "deb") | (.url | split("/") | last) as $file | [($file | gsub("[^A-Za-z0-9+._?=-]+"; "-")), $file, .sha256] | @tsv' "$@" | sort -u; }
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mcp-code-bridge/inputs/sha256
 find_input() { # FILE SUM
@@ -34,7 +35,7 @@ while IFS=$'\t' read -r name file sum; do
   if ! path=$(find_input "$file" "$sum") && [ -z "$fetched" ]; then
     fetched=1
     cargo build --quiet --workspace --bin guest-image
-    # Building the image for the other kind of machine fetches what both are made of.
+    # Building the image for the other architecture fetches the inputs that both share, too.
     case $(uname -m) in x86_64) other=arm64 ;; *) other=amd64 ;; esac
     target/debug/guest-image build --arch "$other" >/dev/null
     path=$(find_input "$file" "$sum")

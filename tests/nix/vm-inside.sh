@@ -1,4 +1,6 @@
-# Run in the virtual machine as root, in the folder with the files. What the modules say to NixOS in options is done here by hand first.
+# shellcheck shell=bash
+# Runs in the virtual machine as root, in the folder with the files. What the modules ask of NixOS in
+# options is first done by hand.
 set -euo pipefail
 passed=0
 ok() { passed=$((passed + 1)); echo "vm: ok: $*"; }
@@ -12,7 +14,7 @@ install -m 644 client.py flip.py /usr/local/lib/
 units=$(readlink units)
 client() { python3 /usr/local/lib/client.py "$@"; }
 
-# users.users, virtualisation.podman
+# The options users.users and virtualisation.podman.
 groupadd --system --gid 390 mcp-code-bridge
 useradd --system --uid 390 --gid 390 --home-dir /var/lib/mcp-code-bridge --create-home mcp-code-bridge
 usermod --add-subuids 500000-565535 --add-subgids 500000-565535 mcp-code-bridge
@@ -27,13 +29,15 @@ systemctl daemon-reload
 systemctl start mcp-code-bridge.socket
 bridge=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' /etc/systemd/system/mcp-code-bridge-http.service)
 
-# 1. The system service, a connection a bridge: verified image, podman of the service's own user, limits of cgroup v2.
+# 1. The system service, with a bridge per connection: a verified image, podman of the service's own user,
+# limits of cgroup v2.
 is "a call over the socket" "$(client unix:/run/mcp-code-bridge.sock 'print(6 * 7)')" 42
 is "a secret reaches its server as a credential" \
   "$(client unix:/run/mcp-code-bridge.sock 'print(await mcp_vault.digest())' vault)" "$(printf s3cret-of-the-vault | sha256sum | cut -d ' ' -f 1)"
 is "the secret does not reach the guest" "$(client unix:/run/mcp-code-bridge.sock 'import os; print(any("s3cret" in value for value in os.environ.values()))')" False
 
-# 2. What is said of the running service is so: of a new one, when those of the calls above have ended.
+# 2. The running service has the promised properties: seen on a new one, once those of the calls above have
+# ended.
 services() { systemctl list-units --plain --no-legend 'mcp-code-bridge@*.service' | cut -d ' ' -f 1; }
 for _ in $(seq 600); do
   if [ -z "$(services)" ]; then break; fi
@@ -50,7 +54,7 @@ holder=$!
 for _ in $(seq 300); do
   unit=$(services)
   [ -z "$unit" ] || pid=$(systemctl show --value --property MainPID "$unit")
-  # The program itself, no longer systemd on the way to it.
+  # The program itself, no longer systemd before its exec.
   if [ "${pid:-0}" != 0 ] && grep -q '^NoNewPrivs:.1' "/proc/$pid/status" && [[ $(readlink "/proc/$pid/exe") == */mcp-code-bridge ]]; then break; fi
   read -rt 0.1 <> <(:) || :
 done
@@ -61,7 +65,7 @@ is "it sees no other session" "$(ls "/proc/$pid/root/run/user")" 390
 is "it cannot write the system" "$(nsenter --target "$pid" --mount sh -c 'touch /usr/x /etc/x' 2>&1 | grep -c 'Read-only file system')" 2
 kill "$holder"
 
-# 3. HTTP with its token, and nobody without.
+# 3. HTTP, with the token only.
 if "$bridge" serve --help | grep -q -- --http; then
   systemctl start mcp-code-bridge-http.service
   address=http://127.0.0.1:8722/mcp
@@ -73,10 +77,11 @@ if "$bridge" serve --help | grep -q -- --http; then
   if MCP_TOKEN=wrong client $address 'print(1)' >/dev/null 2>said; then failed "a wrong token was accepted"; fi
   is "a wrong token is refused" "$(grep -o 'HTTP Error 401' said)" "HTTP Error 401"
 else
-  echo "vm: SKIPPED: HTTP, which this bridge does not speak"
+  echo "vm: SKIPPED: HTTP: this bridge does not support it"
 fi
 
-# 4. An ordinary user with the files of home-manager: podman's socket in the session, the bridge started by the client.
+# 4. An ordinary user with the files of home-manager: podman's socket in the session, and a bridge that the
+# client starts.
 home=/home/user
 install -d -o user -g user "$home"/.config{,/systemd,/systemd/user,/mcp-code-bridge}
 cp -L "$units"/user/* "$home/.config/systemd/user/"
@@ -93,7 +98,7 @@ python3 /usr/local/lib/flip.py "$home/tampered.tar"
 chown user: "$home/tampered.tar"
 status=0
 as_user "$bridge run -c 'print(1)' --set image_archive=$home/tampered.tar" 2>said || status=$?
-grep -q 'is not the guest image that is locked' said || { cat said >&2; failed "no word of the image"; }
+grep -q 'is not the guest image that is locked' said || { cat said >&2; failed "the refusal does not name the image"; }
 is "an image that was tampered with is refused" "$status" 3
 as_user 'run() { "$@"; }; . ./activate.sh'
 command=$(python3 -c 'import json; print(json.load(open("/home/user/.cursor/mcp.json"))["mcpServers"]["code"]["command"])')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The units that the modules write, started for real: on Debian 13 with systemd, in the emulated machine of tests/vm. `with-nix.sh vm.sh`.
-# Debian has no /nix: what the units need is copied there.
+# Starts the units that the modules write, in the virtual machine of tests/vm (Debian 13 with systemd):
+# `with-nix.sh vm.sh`. Debian has no /nix, so what the units need is copied there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/nix
@@ -17,4 +17,4 @@ cp "$here/client.py" "$here/vm-inside.sh" nix/tests/flip.py "$files/"
 
 VM_USER=root VM_TIMEOUT=${VM_TIMEOUT:-900} VM_SERIAL=tests/.cache/vm/serial-nix.log tests/vm/vm run "$disk" "$files" "bash ./vm-inside.sh" \
   | tee tests/.cache/vm/output-nix.log
-grep -q '^vm: [1-9][0-9]* passed, 0 failed$' tests/.cache/vm/output-nix.log || { echo "vm: not all was tried" >&2; exit 1; }
+grep -q '^vm: [1-9][0-9]* passed, 0 failed$' tests/.cache/vm/output-nix.log || { echo "vm: the checks did not reach their end: see the output above" >&2; exit 1; }

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command with a private Nix: `with-nix.sh COMMAND...`. Made once in TEST_NIX_DIR (tests/.cache/nix): Nix, its store, nixfmt and deadnix.
+# Runs a command with a private Nix: `with-nix.sh COMMAND...`. Nix, its store, nixfmt and deadnix are made
+# once, in TEST_NIX_DIR (tests/.cache/nix).
 #
-# The command finds `nix` in PATH and its settings in NIX_CONF_DIR; builds run in the strict sandbox, without network, with this machine's /usr and
-# Rust. TEST_NIX_FLAKE is this tree as a flake, TEST_NIX_PKGS what it takes for nixpkgs:
+# The command finds `nix` in PATH and its settings in NIX_CONF_DIR. Builds run in the strict sandbox, without
+# network, with this machine's /usr and Rust. TEST_NIX_FLAKE is this tree as a flake, TEST_NIX_PKGS is what
+# stands in for nixpkgs:
 #     nix build "$TEST_NIX_FLAKE#guest-image" --override-input nixpkgs "$TEST_NIX_PKGS" --no-write-lock-file
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +22,7 @@ stamp=$(sha256sum <"$here/install-nix.sh")
     "$here/install-nix.sh" "$dir/prefix"
     echo "$stamp" >"$dir/prefix/.stamp"
   fi
-  # The formatter of nixpkgs and the finder of dead code, from crates.
+  # The formatter of nixpkgs and the finder of dead code, as crates.
   if [ ! -x "$dir/tools/bin/nixfmt" ] || [ ! -x "$dir/tools/bin/deadnix" ]; then
     echo "setup: building nixfmt and deadnix (a minute, once) ..." >&2
     cargo install --quiet --locked --root "$dir/tools" nixfmt_rs@0.5.3 deadnix@1.3.1
@@ -42,6 +44,6 @@ CONF
 ) 9>"$dir/lock"
 
 export PATH=$dir/prefix/bin:$dir/tools/bin:$PATH NIX_CONF_DIR=$dir/conf TEST_NIX_DIR=$dir
-# Shallow clones will do; what is not tracked by git is not part of the flake, as for any user of it.
+# A shallow clone is enough. As for any user, only files that git tracks are part of the flake.
 export TEST_NIX_FLAKE="git+file://$root?shallow=1" TEST_NIX_PKGS="path:$here/host-pkgs"
 exec "$@"

@@ -1,16 +1,26 @@
 #!/usr/bin/env bash
-# Builds the guest image into a folder, from the committed lock: `image.sh OUT`. Where a pinned input is gone from everywhere it says so, and
-# with IMAGE_REFRESH=1 (make demo) goes on with a lock refreshed on this machine, loudly: OUT/lock then names it for MCP_BRIDGE_IMAGE_LOCK.
+# Builds the guest image into a folder, from the committed lock: `image.sh OUT`. OUT/built then holds the
+# archive's path and the image's digest.
+#
+# Where a pinned input is gone from everywhere, it says so, and with IMAGE_REFRESH=1 (make demo) goes on
+# with a lock refreshed on this machine: OUT/lock then names it, for MCP_BRIDGE_IMAGE_LOCK.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$1
 mkdir -p "$out"
 program=${GUEST_IMAGE_PROGRAM:-target/debug/guest-image}
-rm -f "$out/lock"
+# The lock and the runtime are part of the program, so it is all that the image depends on.
+stamp=$(sha256sum <"$program")
+if [ "$(cat "$out/.stamp" 2>/dev/null)" = "$stamp" ] && [ -f "$(head -n 1 "$out/built")" ]; then
+  echo "image: $(tail -n 1 "$out/built") as committed, built before"
+  exit 0
+fi
+rm -f "$out/lock" "$out/.stamp"
 
 status=0
 "$program" build --out "$out" >"$out/built" || status=$?
 if [ "$status" = 0 ]; then
+  echo "$stamp" >"$out/.stamp"
   echo "image: $(tail -n 1 "$out/built") as committed"
   exit 0
 fi

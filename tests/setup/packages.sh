@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing of Debian's packages: `packages.sh GROUP...` with the groups build, engines, nix, python, servers and vm.
+# Installs the Debian packages that are missing: `packages.sh GROUP...`, where a group is build, engines,
+# nix, python, servers or vm.
 #
-# Looks for programs, not packages, so that an engine from elsewhere serves as well. Installs as root or through a sudo that asks nothing;
-# where it may do neither it prints the one command to run, and fails. Never lets apt remove anything.
+# It looks for programs, not for packages, so an engine from elsewhere will do. It installs as root, or
+# with a sudo that asks for no password; otherwise it prints the command to run, and fails. It never lets
+# apt remove anything.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
@@ -28,18 +30,18 @@ for group in "$@"; do
       want debootstrap debootstrap; want mke2fs e2fsprogs
       [ -x "$root/tests/.cache/qemu/run" ] || want qemu-system-x86_64 qemu-system-x86
       ;;
-    *) echo "packages.sh: no group $group" >&2; exit 2 ;;
+    *) echo "packages.sh: unknown group \"$group\": use build, engines, nix, python, servers or vm" >&2; exit 2 ;;
   esac
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 if ! command -v apt-get >/dev/null; then
-  echo "setup: missing ${missing[*]} (Debian's names); install them with this system's package manager" >&2
+  echo "setup: missing packages: ${missing[*]} (Debian's names): install them with this system's package manager" >&2
   exit 1
 fi
 if [ "$(id -u)" = 0 ]; then as_root=(); elif sudo -n true 2>/dev/null; then as_root=(sudo); else
-  echo "setup: missing ${missing[*]}; may not install them as $(id -un). Run:" >&2
+  echo "setup: missing packages: ${missing[*]}: $(id -un) may not install them; run" >&2
   echo "    sudo apt-get update && sudo apt-get install --no-install-recommends ${missing[*]}" >&2
   exit 1
 fi
@@ -49,10 +51,10 @@ options=(-o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 -y -qq --no-install-recom
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# An update that fails for one of several sources may well have brought what is needed: only the install decides.
-apt update -qq >"$log" 2>&1 || echo "setup: apt-get update complained; going on" >&2
+# An update that fails for one source may have brought what is needed from another: the install decides.
+apt update -qq >"$log" 2>&1 || echo "setup: apt-get update reported errors; continuing" >&2
 
-# Qemu from the release refuses to live beside a qemu-utils from backports; then it is unpacked into a folder instead (qemu.sh).
+# The release's qemu conflicts with a qemu-utils from backports; it is then unpacked into a folder (qemu.sh).
 rest=()
 for package in "${missing[@]}"; do
   if [ "$package" = qemu-system-x86 ] && ! apt install --simulate "${options[@]}" "$package" >>"$log" 2>&1; then
@@ -62,4 +64,4 @@ for package in "${missing[@]}"; do
   fi
 done
 [ ${#rest[@]} -gt 0 ] || exit 0
-apt install "${options[@]}" "${rest[@]}" >>"$log" 2>&1 || { tail -n 30 "$log" >&2; echo "setup: could not install ${rest[*]}" >&2; exit 1; }
+apt install "${options[@]}" "${rest[@]}" >>"$log" 2>&1 || { tail -n 30 "$log" >&2; echo "setup: could not install ${rest[*]}: see apt's output above" >&2; exit 1; }

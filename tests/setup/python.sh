@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Python environment of the tests in tests/.cache/venv: the MCP SDK as a client, pytest, ruff and mypy. Done once per change of the
-# requirements; prints its interpreter's path.
+# Makes the tests' Python environment in tests/.cache/venv (the MCP SDK as a client, pytest, ruff, mypy),
+# and prints the path of its interpreter. Done once per change of the requirements.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 venv=$root/tests/.cache/venv
@@ -9,11 +9,11 @@ requirements=("$root/tests/requirements.txt")
 
 python=
 for candidate in python3.14 python3.13 python3.12 python3.11 python3.10 python3; do
-  # Asked, not looked up: a version manager's shim may be there with no interpreter behind it.
+  # It is run, not looked up: behind a version manager's shim there may be no interpreter.
   if "$candidate" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then python=$candidate; break; fi
 done
 if [ -z "$python" ]; then
-  echo "setup: no Python 3.10 or newer with venv found (the MCP SDK needs it): sudo apt-get install python3 python3-venv" >&2
+  echo "setup: no Python 3.10 or newer with venv found, which the MCP SDK needs: sudo apt-get install python3 python3-venv" >&2
   exit 1
 fi
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Unpacks qemu-system-x86 and what it needs into a folder, for machines whose other packages keep apt from installing it:
-# `qemu.sh DIR`, then `DIR/run ARGUMENTS...` is qemu-system-x86_64.
+# Unpacks qemu-system-x86 and its dependencies into a folder, for machines on which apt cannot install it
+# beside other packages: `qemu.sh DIR`; then `DIR/run ARGUMENTS...` is qemu-system-x86_64.
 set -euo pipefail
 dir=$1
 rm -rf "$dir"
 mkdir -p "$dir/debs" "$dir/root"
 echo "setup: unpacking qemu into $dir (installing it would remove other packages) ..." >&2
-# What an installation would add, as apt reckons it on this machine.
+# The packages that apt would add on this machine.
 mapfile -t packages < <(apt-get install --simulate --no-install-recommends qemu-system-x86 | sed -n 's/^Inst \([^ ]*\) .*/\1/p')
 [ ${#packages[@]} -gt 0 ] || packages=(qemu-system-x86 qemu-system-common qemu-system-data seabios ipxe-qemu)
 if [ "$(id -u)" = 0 ]; then sandbox=(-o APT::Sandbox::User=root); else sandbox=(); fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the Rust tests (unit and integration) with nextest, or with cargo's own runner where nextest could not be installed.
+# Runs the Rust tests (unit and integration) with nextest, or with cargo's own runner where nextest could
+# not be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$(tests/setup/tools.sh):$PATH
@@ -9,7 +10,7 @@ TEST_WHEELS=$(tests/setup/wheels.sh)
 export PATH TEST_PYTHON TEST_SERVERS TEST_WHEELS
 images=${TEST_IMAGE_DIR:-tests/.cache/image}
 if [ -n "${TEST_ENGINES_FOLDER:-}" ]; then
-  # Where the rootless engine's user can read them, whoever owns the clone.
+  # The rootless engine's user can read them here, whoever owns the clone.
   mkdir -p "$TEST_ENGINES_FOLDER/files"
   chmod 755 "$TEST_ENGINES_FOLDER/files"
   cp target/debug/mcp-code-bridge target/debug/guest-image target/debug/stub-server "$TEST_ENGINES_FOLDER/files/"

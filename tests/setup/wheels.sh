@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Downloads the wheels that go into the image with matplotlib (tests/wheels, pinned by their sums) to tests/.cache/wheels, and prints that
-# folder. Done once per change of the pins.
+# Downloads the wheels of the image with matplotlib (tests/wheels, pinned by their sums) to
+# tests/.cache/wheels, and prints that folder. Done once per change of the pins.
 #
-# Where a registry is out of reach, that is a failure in CI, and elsewhere a line on stderr and nothing on stdout.
+# A registry that cannot be reached is a failure in CI, and elsewhere a line on stderr and nothing on stdout.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 pins=$root/tests/wheels/requirements.txt
@@ -20,10 +20,10 @@ if [ "$(cat "$folder/.stamp" 2>/dev/null)" != "$stamp" ]; then
     tail -n 5 <<<"$said" >&2
     rm -rf "$folder"
     if [ -n "${CI:-}" ]; then
-      echo "setup: wheels of matplotlib could not be downloaded, and CI draws with them" >&2
+      echo "setup: wheels of matplotlib could not be downloaded: CI needs them" >&2
       exit 1
     fi
-    echo "setup: SKIPPED: figures in a container, matplotlib cannot be had here" >&2
+    echo "setup: SKIPPED: figures in a container: wheels of matplotlib could not be downloaded" >&2
     exit 0
   fi
   echo "$stamp" >"$folder/.stamp"

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use bridge_catalog::{Catalog, SearchPaths};
+use bridge_guardian::Guardian;
 use bridge_upstream::{CallContext, Options, Upstreams};
 
 /// Starts all servers that `file` defines and keeps them until killed.
@@ -24,10 +25,10 @@ pub(crate) async fn hold(file: PathBuf) -> anyhow::Result<()> {
         .to_str()
         .context("path")?
         .to_owned();
-    let watchdog = Some(vec![program, "--watchdog".to_owned()]);
+    let guardian = Some(Guardian::new([program, "--guardian".to_owned()]));
     let upstreams = Upstreams::new(Options {
         environment,
-        watchdog,
+        guardian,
         ..Options::default()
     });
     for definition in catalog.definitions() {

@@ -3,7 +3,7 @@
 //! `stub-server SCENARIO` speaks on its standard streams; `stub-server --http SCENARIO` serves streamable HTTP on a free
 //! port of 127.0.0.1 and writes `listening on http://...` to its standard output. SCENARIO is a file, or JSON itself.
 //! `scenario.rs` says what can be in it. `stub-server --hold FILE` is a bridge that starts the servers of FILE and waits to be
-//! killed; `--watchdog` is what it starts beside them.
+//! killed; `--guardian` is what it starts beside them.
 
 mod hold;
 mod http;
@@ -20,8 +20,8 @@ async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (over_http, scenario) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--hold", file] => return hold::hold(file.into()).await,
-        ["--watchdog"] => {
-            bridge_upstream::watchdog::run(std::io::stdin().lock());
+        ["--guardian"] => {
+            bridge_guardian::run(std::io::stdin().lock(), |_| {});
             return Ok(());
         }
         [scenario] => (false, scenario),

@@ -1,6 +1,12 @@
 //! However a bridge ends, in whatever state: no container, process or socket is left.
 
 use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use integration_tests::bridge::Builder;
@@ -137,6 +143,106 @@ fn a_client_that_leaves_at_start_leaves_nothing(engine: &EngineUnderTest) {
     engine.assert_nothing_left_of(pid);
 }
 
+/// The engine takes the request for a container and its answer never comes, as when it hangs.
+fn a_container_whose_creation_was_never_answered_is_removed(engine: &EngineUnderTest) {
+    for signal in [Some(SIGTERM), None] {
+        let (builder, mark) = marked(Builder::new(Some(engine)));
+        let socket = builder.home().join("engine.sock");
+        let created = unanswered_creation(engine, &socket);
+        let (name, _) = engine.environment().remove(0);
+        let mut bridge = builder
+            .variable(&name, format!("unix://{}", socket.display()))
+            .start();
+        bridge.ask_run(&json!({"code": "print(1)"}));
+        created
+            .recv_timeout(limit(20))
+            .expect("a container is asked for");
+        let pid = bridge.pid();
+        match signal {
+            Some(signal) => bridge.signal(signal),
+            None => bridge.close_input(),
+        }
+        bridge.wait(limit(15));
+        engine.assert_nothing_left_of(pid);
+        until(limit(10), "the guardian to be gone", || {
+            process::marked_with(&mark).is_empty().then_some(())
+        });
+    }
+}
+
+/// A way to the engine that swallows the answer to the first request for a container; tells when it was made.
+fn unanswered_creation(engine: &EngineUnderTest, socket: &Path) -> mpsc::Receiver<()> {
+    let (_, address) = engine.environment().remove(0);
+    let address = address.trim_start_matches("unix://").to_owned();
+    let listener = UnixListener::bind(socket).expect("a free path");
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(socket, everybody).expect("own file");
+    let (tell, created) = mpsc::channel();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let engine = UnixStream::connect(&address).expect("an engine");
+            let asked = Arc::new(AtomicBool::new(false));
+            let (mut from_client, mut to_engine) = (
+                client.try_clone().expect("a descriptor"),
+                engine.try_clone().expect("a descriptor"),
+            );
+            let noted = Arc::clone(&asked);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 64 << 10];
+                while let Ok(count @ 1..) = from_client.read(&mut bytes) {
+                    if String::from_utf8_lossy(&bytes[..count]).contains("/containers/create") {
+                        noted.store(true, Ordering::SeqCst);
+                    }
+                    if to_engine.write_all(&bytes[..count]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to_engine.shutdown(std::net::Shutdown::Write);
+            });
+            let (mut from_engine, mut to_client) = (engine, client);
+            let tell = tell.clone();
+            std::thread::spawn(move || {
+                let mut bytes = [0; 64 << 10];
+                while let Ok(count @ 1..) = from_engine.read(&mut bytes) {
+                    if asked.load(Ordering::SeqCst) {
+                        // Made, as the answer says; nobody hears it.
+                        let _ = tell.send(());
+                    } else if to_client.write_all(&bytes[..count]).is_err() {
+                        return;
+                    }
+                }
+                if !asked.load(Ordering::SeqCst) {
+                    let _ = to_client.shutdown(std::net::Shutdown::Both);
+                }
+            });
+        }
+    });
+    created
+}
+
+fn each_bridge_has_one_helper_process(engine: &EngineUnderTest) {
+    let (builder, mark) = marked(Builder::new(Some(engine)));
+    let servers = json!({"mcpServers": {"stub": {
+        "command": crate::servers::stub(),
+        "args": [json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}).to_string()],
+    }}});
+    let file = builder.home().write("servers.json", servers.to_string());
+    let mut bridge = builder
+        .variable("MCP_SERVERS_CONFIG", file.display().to_string())
+        .start();
+    bridge
+        .call(&json!({"code": "print(mcp_stub)", "servers": ["stub"]}))
+        .succeeded();
+    let helpers: Vec<String> = process::marked_with(&mark)
+        .into_iter()
+        .filter(|line| !line.starts_with(&format!("{}:", bridge.pid())))
+        .collect();
+    assert!(
+        matches!(helpers.as_slice(), [only] if only.trim_end().ends_with(" guardian")),
+        "{helpers:?}"
+    );
+}
+
 /// Containers of dead owners go at the next start; those of the living, of other machines and of strangers stay.
 fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
     engine.with_testcontainers(|| async {
@@ -268,6 +374,8 @@ each_engine!(
     signals_end_it_cleanly,
     a_client_that_leaves_mid_run_leaves_nothing,
     a_client_that_leaves_at_start_leaves_nothing,
+    a_container_whose_creation_was_never_answered_is_removed,
+    each_bridge_has_one_helper_process,
     leftovers_of_the_dead_are_reaped,
     heavy_killed_at_random,
 );

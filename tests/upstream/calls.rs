@@ -120,12 +120,12 @@ async fn a_large_result_passes_and_a_larger_one_is_refused_on_a_live_connection(
         result["content"][0]["text"].as_str().unwrap().len(),
         16 * 1024 * 1024
     );
-    for (tool, size) in [("over", "17.0 MiB"), ("far over", "70.0 MiB")] {
+    for (tool, size) in [("over", "17 MiB"), ("far over", "70 MiB")] {
         let error = world.call(tool, json!({})).await.unwrap_err();
         assert!(matches!(error, Error::TooLarge { .. }), "{error}");
         assert_eq!(
             error.to_string(),
-            format!("stub.{tool} answered with {size}, more than the 16.0 MiB allowed")
+            format!("stub.{tool} answered with {size}, more than the 16 MiB allowed")
         );
     }
     world.call("echo", json!({})).await.unwrap();

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The smoke part of the suite on Debian 13 with systemd, cgroup v2 and rootless podman 5, as an ordinary user, in a virtual machine: the tests
-# named in vm/tests.txt, with the release build of the bridge.
+# The smoke part of the suite (vm/tests.txt) on Debian 13 with systemd, cgroup v2 and rootless podman 5, as
+# an ordinary user in a virtual machine, with the debug build of the bridge (VM_BRIDGE: another one).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 disk=$(tests/vm/disk.sh)
 
 echo "vm: building the tests ..."
 tests=$(cargo test --workspace --test integration --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p' | tail -n 1)
-[ -n "$tests" ] || { echo "vm: the integration tests could not be built" >&2; exit 1; }
+[ -n "$tests" ] || { echo "vm: the integration tests could not be built: run \`cargo test --workspace --test integration --no-run\`" >&2; exit 1; }
 
 files=$(mktemp -d)
 trap 'rm -rf "$files"' EXIT
@@ -23,8 +23,8 @@ fi
 grep -v '^#' tests/vm/tests.txt >"$files/tests.txt"
 cp tests/vm/inside.sh "$files/"
 
-echo "vm: booting; the tests run several times slower there ..."
+echo "vm: booting; in an emulated machine the tests run several times slower ..."
 VM_TIMEOUT=${VM_TIMEOUT:-1500} VM_SERIAL=tests/.cache/vm/serial.log tests/vm/vm run "$disk" "$files" "bash ./inside.sh ${lock:+lock.json}" \
   | tee tests/.cache/vm/output.log
-# A harness that ran nothing passes as well; this must not.
+# A harness that ran nothing also succeeds; this script must not.
 grep -Eq '^test result: ok\. [1-9][0-9]* passed' tests/.cache/vm/output.log || { echo "vm: no test was run" >&2; exit 1; }

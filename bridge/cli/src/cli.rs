@@ -29,7 +29,6 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use bridge_common::host::HostEnv;
 use bridge_settings::{self as settings, Overrides, Settings};
-use bridge_upstream::watchdog;
 
 /// Exit codes, as documented.
 mod exit {
@@ -75,9 +74,9 @@ enum Command {
     Completions(completions::Completions),
     /// Print the manual page, or write one for every command.
     Man(completions::Man),
-    /// Kills servers that a killed bridge leaves behind; started by the bridge itself.
-    #[command(name = watchdog::SUBCOMMAND, hide = true)]
-    Watchdog,
+    /// Clean up after a bridge that was killed; started by the bridge itself.
+    #[command(name = bridge_guardian::SUBCOMMAND, hide = true)]
+    Guardian,
 }
 
 /// Flags that win over variables and the settings file.
@@ -179,8 +178,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Config(config)) => return config.run(),
         Some(Command::Clients(clients)) => return clients.run(&HostEnv::of_process()),
         // Needs no settings, and must not fail for a bad one.
-        Some(Command::Watchdog) => {
-            watchdog::run(std::io::stdin().lock());
+        Some(Command::Guardian) => {
+            bridge_guardian::run(std::io::stdin().lock(), |owners| {
+                bridge_engine::remove_leftovers(&HostEnv::of_process(), owners);
+            });
             return ExitCode::SUCCESS;
         }
         _ => {}
@@ -215,7 +216,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             | Command::Completions(_)
             | Command::Config(_)
             | Command::Man(_)
-            | Command::Watchdog,
+            | Command::Guardian,
         ) => ExitCode::SUCCESS,
     }
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
-/// Replaces the content of `path`: readers and crashes see the old file or the new one, never a part.
-/// The folder must exist. `mode` holds for a new file as well as for a replaced one.
+/// Replaces the content of `path`: readers and crashes see the old file or the new one, never a
+/// part. The folder must exist. `mode` holds for a new file as well as for a replaced one.
 pub fn write_atomic(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     write_atomic_with(path, mode, |file| file.write_all(bytes))
 }
@@ -29,8 +29,8 @@ pub fn write_atomic_with(
     File::open(folder_of(path))?.sync_all()
 }
 
-/// Like [`write_atomic`] for a cache: readers see the old file or the new one, but after a crash of the machine the file
-/// may be empty, as nothing waits for the disk.
+/// Like [`write_atomic`] for a cache: readers see the old file or the new one, but after a crash of
+/// the machine the file may be empty, as nothing waits for the disk.
 pub fn write_cache(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut temporary = temporary_beside(path)?;
     temporary.write_all(bytes)?;

@@ -100,6 +100,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether what was asked for may still be done: the engine took the request and did not answer it in a way that tells.
+    pub fn is_uncertain(&self) -> bool {
+        self.is_gone() || matches!(self, Self::Nonsense { .. })
+    }
+
     /// Whether the engine must be looked for anew.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Deadline { .. })

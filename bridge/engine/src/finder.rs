@@ -1,6 +1,5 @@
 //! Finds an engine when one is needed, keeps it, finds another when it has died, and ends what the bridge started for it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,8 +7,8 @@ use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
 use super::candidates::candidates;
+use super::leftovers::ContainerOwner;
 use super::podman::{Machine, Service};
-use super::sweeper::{Sweeper, Task};
 use super::{Engine, Error, Owner};
 use bridge_common::host::HostEnv;
 use bridge_settings::{EngineKind, EngineSettings};
@@ -29,14 +28,6 @@ pub struct Finder {
     host: HostEnv,
     found: Mutex<Found>,
     usage: Arc<Usage>,
-    sweeping: Option<Sweeping>,
-}
-
-/// How what a killed bridge leaves is swept.
-struct Sweeping {
-    /// The bridge's executable.
-    program: PathBuf,
-    owner: Owner,
 }
 
 #[derive(Default)]
@@ -44,7 +35,6 @@ struct Found {
     engine: Option<Arc<dyn Engine>>,
     service: Option<Service>,
     machine: Option<StartedMachine>,
-    sweeper: Option<Sweeper>,
 }
 
 /// A machine that the bridge started, and the task that stops it when it is idle.
@@ -78,15 +68,7 @@ impl Finder {
             host,
             found: Mutex::default(),
             usage: Arc::default(),
-            sweeping: None,
         }
-    }
-
-    /// Has a second process of `program`, which must be the bridge's, sweep up after this one should it be killed.
-    #[must_use]
-    pub fn swept_by(mut self, program: PathBuf, owner: Owner) -> Self {
-        self.sweeping = Some(Sweeping { program, owner });
-        self
     }
 
     /// Says that the engine is in use until the answer is dropped.
@@ -107,18 +89,20 @@ impl Finder {
         Ok(engine)
     }
 
-    /// Before the first container on an engine: starts what sweeps up after this process should it be killed.
-    pub async fn guard(&self, engine: &dyn Engine) {
-        let Some(sweeping) = &self.sweeping else {
-            return;
+    /// What another process needs to remove the containers of `owner` from `engine`: a line for
+    /// [`remove_leftovers`](super::remove_leftovers).
+    pub async fn container_owner(&self, engine: &dyn Engine, owner: &Owner) -> String {
+        let found = self.found.lock().await;
+        let owner = ContainerOwner {
+            endpoint: engine.identity().endpoint.clone(),
+            instance: owner.instance().to_owned(),
+            service: found
+                .service
+                .as_ref()
+                .map(|service| service.folder().to_owned()),
         };
-        let mut found = self.found.lock().await;
-        found.sweeper = Sweeper::start(&Task {
-            program: &sweeping.program,
-            endpoint: &engine.identity().endpoint,
-            owner: &sweeping.owner,
-            service: found.service.as_ref().map(Service::folder),
-        });
+        // Fails only for a path that is not UTF-8: then nothing is removed, as for an engine that is gone.
+        serde_json::to_string(&owner).unwrap_or_default()
     }
 
     /// Forgets an engine that has died, so that the next who asks has it looked for.
@@ -140,7 +124,6 @@ impl Finder {
     pub async fn close(&self) {
         let mut found = self.found.lock().await;
         let engine = found.engine.take();
-        found.sweeper = None;
         if let Some(mut started) = found.machine.take() {
             if let Some(watch) = started.watch.take() {
                 watch.abort();

@@ -22,18 +22,18 @@ mod error;
 mod finder;
 mod hardening;
 mod inspect;
+mod leftovers;
 mod owner;
 mod podman;
 mod profile;
 mod report;
 mod seccomp;
-mod sweeper;
 
 pub use contexts::hex;
 pub use error::{Attempt, Attempts, Error};
 pub use finder::{Finder, InUse, Tell};
+pub use leftovers::remove_leftovers;
 pub use owner::Owner;
-pub use sweeper::run_if_asked as sweep_if_asked;
 
 /// A container by the engine's own immutable name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,6 @@
 //! Whatever fails once a container exists, or whoever gives up, the container is removed.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,13 +15,16 @@ use bridge_engine::{
     Attached, ContainerId, ContainerSpec, Created, Engine, EngineReport, Error, Finder, ImageFacts,
     InUse, Owner,
 };
+use bridge_guardian::Guardian;
 use bridge_session::{Guest, Launch, LaunchError, Progress};
 use bridge_settings::{Limit, Limits, Settings};
 
 mod container;
+mod ledger;
 mod refusal;
 
-use container::ContainerGuest;
+use container::{ContainerGuest, Hold};
+use ledger::Ledger;
 pub use refusal::explain_exit;
 
 /// Starts verified, hardened guests on the engine that is found.
@@ -38,35 +40,26 @@ struct Shared {
     allow_unenforced: BTreeSet<Limit>,
     runtime: Option<String>,
     owner: Owner,
+    guardian: Option<Guardian>,
+    ledger: Ledger,
     /// Removals and reaping; awaited before the bridge ends.
     tasks: TaskTracker,
-    /// The engine on which provision was last made for this bridge's end.
+    /// The engine that the guardian was last told of.
     guarded: Mutex<Option<Arc<dyn Engine>>>,
 }
 
 impl Launcher {
-    /// Finds and starts nothing yet.
-    pub fn new(settings: &Settings) -> Self {
-        let finder = Finder::new(settings.engine.clone(), settings.host.clone());
-        Self::with_finder(settings, finder, Owner::of_process())
-    }
-
-    /// As [`Launcher::new`], with a second process of `program`, which must be the bridge's own, to sweep up after this one
-    /// should it be killed.
-    pub fn swept_by(settings: &Settings, program: PathBuf) -> Self {
-        let owner = Owner::of_process();
-        let finder = Finder::new(settings.engine.clone(), settings.host.clone());
-        Self::with_finder(settings, finder.swept_by(program, owner.clone()), owner)
-    }
-
-    fn with_finder(settings: &Settings, finder: Finder, owner: Owner) -> Self {
+    /// Finds and starts nothing yet. `guardian` removes containers should this process be killed.
+    pub fn new(settings: &Settings, guardian: Option<Guardian>) -> Self {
         let shared = Shared {
-            finder,
+            finder: Finder::new(settings.engine.clone(), settings.host.clone()),
             images: Images::new(settings.image.clone()),
             limits: settings.limits,
             allow_unenforced: settings.engine.allow_unenforced.clone(),
             runtime: settings.engine.runtime.clone(),
-            owner,
+            owner: Owner::of_process(),
+            guardian,
+            ledger: Ledger::default(),
             tasks: TaskTracker::new(),
             guarded: Mutex::default(),
         };
@@ -85,11 +78,17 @@ impl Launcher {
         &self.shared.images
     }
 
-    /// Waits until every guest that was let go is removed, then ends what was started for the engine.
+    /// Waits until every guest that was let go is removed, then ends what was started for the engine. The guardian is told
+    /// that all is in order only if every container is known to be gone.
     pub async fn close(&self) {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         self.shared.finder.close().await;
+        if let Some(guardian) = &self.shared.guardian
+            && self.shared.ledger.is_settled()
+        {
+            guardian.containers_in_order();
+        }
     }
 }
 
@@ -173,8 +172,7 @@ impl Failure {
 }
 
 impl Shared {
-    /// An engine with a verified image, on which provision is made for this bridge's end; with the failure comes the engine
-    /// that it was met on.
+    /// An engine with a verified image, which the guardian knows of. A failure comes with the engine that it was met on.
     async fn prepare(
         &self,
         progress: &dyn Progress,
@@ -199,7 +197,7 @@ impl Shared {
         }
     }
 
-    /// Once for each engine, before the first container: provision is made for this bridge's end. Whether this was the time.
+    /// Tells the guardian of an engine, before the first container on it. Returns whether the engine is a new one.
     async fn guard(&self, engine: &Arc<dyn Engine>) -> bool {
         let mut guarded = self.guarded.lock().await;
         if guarded
@@ -208,7 +206,10 @@ impl Shared {
         {
             return false;
         }
-        self.finder.guard(engine.as_ref()).await;
+        if let Some(guardian) = &self.guardian {
+            let owner = self.finder.container_owner(engine.as_ref(), &self.owner);
+            guardian.guard_containers(owner.await);
+        }
         *guarded = Some(engine.clone());
         true
     }
@@ -240,9 +241,19 @@ impl Shared {
                 labels: self.owner.labels(session.as_deref()),
                 runtime: self.runtime.clone(),
             };
-            let id = engine.create(&spec).await.map_err(Failure::Start)?;
+            let entry = self.ledger.open();
+            let id = match engine.create(&spec).await {
+                Ok(id) => id,
+                Err(error) => {
+                    if !error.is_uncertain() {
+                        entry.settle();
+                    }
+                    return Err(Failure::Start(error));
+                }
+            };
             // From here on, dropping the guest removes the container.
-            let guest = ContainerGuest::new(engine.clone(), id.clone(), &self, in_use);
+            let hold = Hold { entry, in_use };
+            let guest = ContainerGuest::new(engine.clone(), id.clone(), &self, hold);
             match self.run(engine.as_ref(), &id, &spec).await {
                 Ok(attached) => Ok(guest.started(attached)),
                 Err(failure) => {

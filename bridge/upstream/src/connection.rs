@@ -1,6 +1,7 @@
-//! One JSON-RPC conversation with one server: ids matched to waiting calls, questions relayed, cancellations sent.
+//! One JSON-RPC conversation with one server: ids matched to waiting calls, questions relayed,
+//! cancellations sent.
 //!
-//! Knows no transport and no lifecycle: messages go out through an [`Outbox`] and come in through
+//! Knows neither transport nor lifecycle: messages go out through an [`Outbox`] and come in through
 //! [`Connection::receive`]. When it closes, every waiting call fails at once with the reason.
 
 mod incoming;
@@ -9,10 +10,11 @@ mod request;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bridge_common::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -21,51 +23,67 @@ use tokio_util::task::TaskTracker;
 pub(super) use self::incoming::answer_to;
 use self::non_protocol::NonProtocolOutput;
 pub(super) use self::request::RequestContext;
+use super::error::Denial;
 use super::interact::Interact;
+use super::list::ToolList;
 use super::message::{Outgoing, RpcError};
 use super::payload::Payload;
 use super::tail::Tail;
+use super::transport::http::TransportError;
 use bridge_catalog::ServerName;
 
 /// Sends messages to a server.
 #[async_trait]
 pub(super) trait Outbox: Send + Sync + 'static {
-    /// Hands `message` to the transport; an error means that the server cannot have seen it.
+    /// Hands `message` to the transport. After an error the server cannot have seen a request.
     async fn send(&self, message: Outgoing) -> Result<(), Failure>;
+
     /// Hands `message` over without waiting, where there is room.
     fn try_send(&self, message: Outgoing) -> bool;
+
+    /// The two sides have agreed on this revision.
+    fn protocol_agreed(&self, _protocol: &str) {}
+
+    /// The server has listed these tools; takes out those that this transport may not call.
+    fn tools_listed(&self, _list: &mut ToolList) {}
 }
 
 /// Why a request has no result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Failure {
-    /// The connection is closed; whether the server may have seen the request.
+    /// The connection is closed; `sent` where the server may have seen the request.
     Closed { reason: String, sent: bool },
     /// The caller gave up.
     Cancelled,
-    /// No answer, and no sign of life, in this time.
+    /// There was no answer and no sign of life in this time.
     TimedOut(Duration),
     /// The server answered with an error.
     Rpc(RpcError),
     /// The answer was larger than allowed.
     TooLarge { bytes: u64 },
-    /// The answer was no JSON.
+    /// The answer was not valid; what is wrong with it.
     Malformed(String),
-    /// The request failed by itself; whether the server may have seen it.
-    Transport { what: String, seen: bool },
-    /// The server refuses the credentials, or wants some; what to say about it.
-    Unauthorized(String),
+    /// The request failed on its own; the connection lives on.
+    Transport(TransportError),
+    /// The server refuses the credentials, or wants some.
+    Unauthorized(Denial),
 }
 
-/// The client behind a call.
+impl From<TransportError> for Failure {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+/// The client behind a call, and the tool that it called.
 #[derive(Clone)]
 pub(super) struct Caller {
     pub(super) interact: Arc<dyn Interact>,
     pub(super) tool: String,
 }
 
-/// Told of what concerns more than one call.
-pub(super) type OnChange = Box<dyn Fn(&str) + Send + Sync>;
+/// Takes the method of a notification that concerns more than one call.
+pub(super) type OnChange = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The conversation.
 pub(super) struct Connection {
@@ -73,20 +91,21 @@ pub(super) struct Connection {
     outbox: Box<dyn Outbox>,
     waiting: Mutex<Waiting>,
     next: AtomicU64,
-    /// Per-request metadata, once it is known that the server speaks a revision without `initialize`.
+    /// `_meta` of every request, once the server is known to speak a revision without `initialize`.
     metadata: OnceLock<Map<String, Value>>,
     on_change: OnChange,
     questions: TaskTracker,
     closed: CancellationToken,
-    /// Lines or messages that were none, or answered nothing.
+    /// Text that was not a message, and answers to no request.
     pub(super) non_protocol: NonProtocolOutput,
-    /// The end of what it wrote to stderr and of what it logged.
+    /// The end of what the server wrote to stderr and of what it logged.
     pub(super) tail: Tail,
 }
 
 #[derive(Default)]
 struct Waiting {
     calls: HashMap<u64, Call>,
+    /// Why the connection is closed, once it is.
     closed: Option<String>,
 }
 
@@ -94,7 +113,7 @@ struct Call {
     answer: oneshot::Sender<Result<Payload, Failure>>,
     caller: Option<Caller>,
     sign_of_life: Arc<SignOfLife>,
-    /// Ends with the call: questions asked meanwhile are of no use then.
+    /// Fires when the call has ended: questions that are open then have lost their use.
     over: CancellationToken,
 }
 
@@ -125,12 +144,22 @@ impl Connection {
         })
     }
 
+    /// Tells the transport which revision was agreed on.
+    pub(super) fn protocol_agreed(&self, protocol: &str) {
+        self.outbox.protocol_agreed(protocol);
+    }
+
+    /// Takes out tools that the transport may not call.
+    pub(super) fn tools_listed(&self, list: &mut ToolList) {
+        self.outbox.tools_listed(list);
+    }
+
     /// From now on each request carries this `_meta`.
     pub(super) fn set_metadata(&self, metadata: Map<String, Value>) {
         let _ = self.metadata.set(metadata);
     }
 
-    /// Tells the server something.
+    /// Sends a notification.
     pub(super) async fn notify(
         &self,
         method: &'static str,
@@ -145,6 +174,7 @@ impl Connection {
     pub(super) fn fail(&self, id: u64, failure: Failure) {
         let call = self.waiting().calls.remove(&id);
         if let Some(call) = call {
+            call.over.cancel();
             let _ = call.answer.send(Err(failure));
         }
     }
@@ -166,6 +196,14 @@ impl Connection {
         self.closed.cancel();
     }
 
+    /// Takes no more requests; those that wait are still answered, or failed one by one.
+    pub(super) fn abandon(&self, reason: &str) {
+        self.waiting()
+            .closed
+            .get_or_insert_with(|| reason.to_owned());
+        self.closed.cancel();
+    }
+
     /// Why it is closed, if it is.
     pub(super) fn closed(&self) -> Option<String> {
         self.waiting().closed.clone()
@@ -181,6 +219,6 @@ impl Connection {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }

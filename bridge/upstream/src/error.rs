@@ -1,153 +1,150 @@
-//! Why a server or a tool gave no result, in words for the model. All texts are free of secrets already.
+//! Why a server or a tool gave no result, in words for the model. All texts are free of secrets
+//! already, so errors end here: their sources, which are not, are put into words before.
 
 use std::time::Duration;
 
+use super::QuestionKind;
 use super::message::RpcError;
 use bridge_catalog::ServerName;
+use bridge_common::human;
 
-/// What went wrong with a server.
+/// What went wrong with a server. `act` is the tool or the method that was asked for.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[expect(missing_docs, reason = "the fields of errors say what they are")]
 pub enum Error {
-    /// It did not come up, and why.
+    /// The server did not come up: how it ended, or what it answered, and its last words.
     #[error("server \"{server}\" did not start: {reason}")]
-    Start {
-        /// Which.
-        server: ServerName,
-        /// How it ended, or what it answered, and its last words.
-        reason: String,
-    },
-    /// It is not up yet; the start goes on and the next call joins it.
-    #[error("server \"{server}\" is still starting after {:.0} s ({phase}); it goes on, and the next call joins it{}", .elapsed.as_secs_f64(), stderr(.last_words))]
+    Start { server: ServerName, reason: String },
+    /// The server is not up yet; the start goes on and the next call joins it.
+    #[error(
+        "server \"{server}\" is still starting after {:.0} s ({phase}); it goes on, and the next call joins it{}",
+        .elapsed.as_secs_f64(), stderr(.last_words)
+    )]
     StillStarting {
-        /// Which.
         server: ServerName,
-        /// What it is at.
         phase: &'static str,
-        /// For how long.
         elapsed: Duration,
-        /// The end of its stderr.
         last_words: String,
     },
-    /// It failed a moment ago and is left alone for a while.
+    /// The server failed a moment ago and is left alone for a while.
     #[error("{error}; it is tried again in {:.0} s", .wait.as_secs_f64().ceil())]
-    BackingOff {
-        /// What happened then.
-        error: Box<Error>,
-        /// Until the next attempt.
-        wait: Duration,
-    },
-    /// It ended while a request was under way.
+    BackingOff { error: Box<Error>, wait: Duration },
+    /// The server ended while a request was under way: how, and its last words.
     #[error(
         "server \"{server}\" ended during {act}: {reason}. Whether {act} took effect is unknown; it was not repeated"
     )]
     Died {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// How it ended, and its last words.
         reason: String,
     },
-    /// No answer in time.
+    /// There was no answer in time. `non_protocol` quotes what the server wrote instead, if it did.
     #[error("{server}.{act} did not answer within {:.1} s{}", .after.as_secs_f64(), in_brackets(.non_protocol))]
     TimedOut {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// How long it was waited for.
         after: Duration,
-        /// What the server wrote instead of messages, where it did.
         non_protocol: String,
     },
     /// The caller gave up.
     #[error("{server}.{act} was cancelled")]
-    Cancelled {
-        /// Which.
-        server: ServerName,
-        /// The tool or method.
-        act: String,
-    },
+    Cancelled { server: ServerName, act: String },
     /// The server answered with an error.
     #[error("{server}.{act}: {}", .error.message)]
     Rpc {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// The error as sent.
         error: Box<RpcError>,
     },
     /// The answer is larger than allowed.
-    #[error("{server}.{act} answered with {}, more than the {} allowed", size(*.bytes), size(*.limit))]
+    #[error("{server}.{act} answered with {}, more than the {} allowed", human::size(*.bytes), human::size(*.limit))]
     TooLarge {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// Its size.
         bytes: u64,
-        /// The limit.
         limit: u64,
     },
     /// The answer is not what the protocol says it should be.
-    #[error("{server}.{act} answered with something that is no valid MCP result: {what}")]
+    #[error("{server}.{act} answered with something that is not a valid MCP result: {what}")]
     Malformed {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// What is wrong with it.
         what: String,
     },
     /// The request or its answer was lost on the way.
     #[error("{server}.{act} failed: {what}")]
     Transport {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// What happened.
         what: String,
     },
-    /// The tool needs an answer that nobody can give.
+    /// The tool needs an answer that this client cannot give.
     #[error("{server}.{act} asks for {}, which this client does not support: {why}", wanted(*.kind))]
     CannotAsk {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// What it asked for.
-        kind: super::QuestionKind,
-        /// Why that cannot be had.
+        kind: QuestionKind,
         why: String,
     },
     /// The tool needs an answer, and the client gave none.
-    #[error("{server}.{act} asks for {}; the client answered: {} (code {})", wanted(*.kind), .error.message, .error.code)]
+    #[error(
+        "{server}.{act} asks for {}; the client answered: {} (code {})",
+        wanted(*.kind), .error.message, .error.code
+    )]
     NotAnswered {
-        /// Which.
         server: ServerName,
-        /// The tool or method.
         act: String,
-        /// What it asked for.
-        kind: super::QuestionKind,
-        /// What the client said.
+        kind: QuestionKind,
         error: Box<RpcError>,
     },
     /// The server refuses the credentials, or wants some.
-    #[error("server \"{server}\" {reason}")]
-    Unauthorized {
-        /// Which.
-        server: ServerName,
-        /// What it refused, and what to do.
-        reason: String,
-    },
+    #[error("server \"{server}\" {}", .denial.words(server))]
+    Unauthorized { server: ServerName, denial: Denial },
     /// The bridge is shutting down.
     #[error("server \"{server}\" is being shut down with the bridge")]
-    ShuttingDown {
-        /// Which.
-        server: ServerName,
+    ShuttingDown { server: ServerName },
+}
+
+/// What is wrong with the credentials of a request, or with those that it has none of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denial {
+    /// The server wants a login.
+    LoginNeeded,
+    /// The server refuses the credentials of the definition.
+    CredentialsRejected,
+    /// The server accepts the credentials, but wants more rights.
+    MoreRightsNeeded {
+        /// The rights that it names.
+        scope: Option<String>,
+        /// The credentials stand in the definition: a login does not help.
+        configured: bool,
     },
+    /// There has been a login, but no token can be had from it; why.
+    LoginFailed(String),
+}
+
+impl Denial {
+    /// What the server says, and the way out.
+    fn words(&self, server: &ServerName) -> String {
+        match self {
+            Self::LoginNeeded => format!(
+                "needs a login; the user can do that with: mcp-code-bridge servers login {server}"
+            ),
+            Self::CredentialsRejected => {
+                "rejected the configured credentials (401 Unauthorized)".to_owned()
+            }
+            Self::MoreRightsNeeded { scope, configured } => {
+                let scope = scope.as_deref().unwrap_or("another scope");
+                let way_out = if *configured {
+                    "give its definition such a token".to_owned()
+                } else {
+                    format!("the user can allow that with: mcp-code-bridge servers login {server}")
+                };
+                format!("wants a token with more rights ({scope}); {way_out}")
+            }
+            Self::LoginFailed(why) => format!("could not be logged in to: {why}"),
+        }
+    }
 }
 
 impl Error {
@@ -188,18 +185,9 @@ fn in_brackets(text: &str) -> String {
     }
 }
 
-fn wanted(kind: super::QuestionKind) -> &'static str {
+fn wanted(kind: QuestionKind) -> &'static str {
     match kind {
-        super::QuestionKind::Elicitation => "an answer of the user (elicitation)",
-        super::QuestionKind::Sampling => "an answer of the client's model (sampling)",
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
-fn size(bytes: u64) -> String {
-    const MIB: u64 = 1024 * 1024;
-    match bytes {
-        0..MIB => format!("{bytes} bytes"),
-        _ => format!("{:.1} MiB", bytes as f64 / MIB as f64),
+        QuestionKind::Elicitation => "an answer of the user (elicitation)",
+        QuestionKind::Sampling => "an answer of the client's model (sampling)",
     }
 }

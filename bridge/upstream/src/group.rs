@@ -3,23 +3,23 @@
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::watchdog::Watchdog;
+use bridge_guardian::Guardian;
 
 /// A process group that a child of ours leads. Dropping it kills whatever is left of it.
 #[derive(Debug)]
 pub(super) struct Group {
     leader: Pid,
-    watchdog: Option<Watchdog>,
+    guardian: Option<Guardian>,
 }
 
 impl Group {
     /// The group of the process `leader`, which was started as the leader of its own group.
-    pub(super) fn new(leader: u32, watchdog: Option<Watchdog>) -> Option<Self> {
+    pub(super) fn new(leader: u32, guardian: Option<Guardian>) -> Option<Self> {
         let leader = Pid::from_raw(i32::try_from(leader).ok()?)?;
-        if let Some(watchdog) = &watchdog {
-            watchdog.add(leader);
+        if let Some(guardian) = &guardian {
+            guardian.guard_group(leader);
         }
-        Some(Self { leader, watchdog })
+        Some(Self { leader, guardian })
     }
 
     /// Asks all of them to end.
@@ -36,8 +36,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
-        if let Some(watchdog) = &self.watchdog {
-            watchdog.remove(self.leader);
+        if let Some(guardian) = &self.guardian {
+            guardian.group_ended(self.leader);
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Failure, RequestContext};
 use super::message::{code, start_of};
+use super::transport::http::with_root_cause;
 
 /// A silent server is asked the other question after this.
 const PROBE_AFTER: Duration = Duration::from_secs(3);
@@ -43,7 +44,7 @@ impl Peer {
 }
 
 /// Why the two sides did not come together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) enum HandshakeError {
     /// The connection failed.
     Failure(Failure),
@@ -122,9 +123,13 @@ pub(super) fn describe(refusal: &HandshakeError) -> String {
         HandshakeError::Failure(Failure::Rpc(error)) => {
             format!("error {} ({})", error.code, start_of(&error.message))
         }
-        HandshakeError::Failure(Failure::Transport { what, .. }) => what.clone(),
+        HandshakeError::Failure(Failure::Transport(error)) => with_root_cause(error),
         HandshakeError::Failure(Failure::Closed { reason, .. }) => reason.clone(),
-        HandshakeError::Failure(failure) => format!("{failure:?}"),
+        HandshakeError::Failure(Failure::Malformed(what)) => what.clone(),
+        HandshakeError::Failure(Failure::TooLarge { bytes }) => format!("{bytes} bytes"),
+        HandshakeError::Failure(
+            Failure::Cancelled | Failure::TimedOut(_) | Failure::Unauthorized(_),
+        ) => "no answer".to_owned(),
     }
 }
 
@@ -149,6 +154,7 @@ async fn initialize(
         connection.set_metadata(metadata(protocol, client_capabilities));
     }
     let peer = peer(protocol.to_owned(), modern, &result);
+    connection.protocol_agreed(protocol);
     connection
         .notify("notifications/initialized", Map::new())
         .await
@@ -196,6 +202,7 @@ async fn discover(
         None => return Err(HandshakeError::Answer(start_of(&result.to_string()))),
     }
     connection.set_metadata(metadata);
+    connection.protocol_agreed(version.as_str());
     Ok(peer(version.as_str().to_owned(), true, &result))
 }
 

@@ -1,43 +1,52 @@
-//! MCP servers on the host: one long-lived actor each, started when first needed, over stdio or streamable HTTP.
+//! The MCP servers that code may call, over stdio and streamable HTTP.
 //!
-//! Results pass as raw JSON. A call is never repeated when it may have taken effect. Everything that is waited for has
-//! an end: a deadline, the caller's patience, or the end of the server.
+//! Owns the life of each server: one long-lived actor a server, started when it is first needed,
+//! restarted after it ended, stopped when unused or with the bridge; its OAuth tokens; and the
+//! conversation with it, in both eras of the protocol.
+//!
+//! Must never know who may call what, sessions, guests or engines: `broker` decides that above.
+//! Results pass as raw JSON; a call is never repeated when it may have taken effect; everything that
+//! is waited for has an end: a deadline, a caller who gives up, or the end of the server.
+//!
+//! Entry points: [`Upstreams`] (all servers), [`Interact`] (the client behind a call),
+//! [`oauth::Tokens`] (logins), [`Redactor`] (secrets out of texts). Read `server.rs` for the states
+//! of an actor, `connection.rs` for the conversation, `transport.rs` for what carries it.
 
 mod connection;
+mod deadline;
 mod environment;
 mod error;
 mod group;
 mod handshake;
-mod http;
 mod interact;
-mod lines;
 mod list;
 mod message;
+pub mod oauth;
 mod payload;
 mod program;
 mod redact;
 mod request;
 mod server;
 mod start;
-mod stdio;
 mod tail;
-pub mod watchdog;
+mod transport;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use bridge_common::Mutex;
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, broadcast};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub use environment::{INHERITED, INHERITED_PREFIXES};
-pub use error::Error;
+pub use error::{Denial, Error};
 pub use handshake::Peer;
-pub use http::oauth;
 pub use interact::{Event, Interact, NoClient, Question, QuestionKind, Reply};
 pub use list::ToolList;
 pub use message::RpcError;
@@ -46,6 +55,7 @@ pub use program::Missing;
 pub use redact::{REDACTED, Redactor};
 
 use bridge_catalog::{Definition, ServerName};
+use bridge_guardian::Guardian;
 use message::Params;
 use payload::LARGE_AT_ONCE;
 use server::Server;
@@ -72,8 +82,8 @@ pub struct Options {
     pub result_bytes: usize,
     /// Folder of OAuth tokens; `None`: there are none.
     pub tokens: Option<PathBuf>,
-    /// Command that runs [`watchdog::run`]; `None`: servers that ignore the end of their input outlive a killed bridge.
-    pub watchdog: Option<Vec<String>>,
+    /// Ends servers should this process be killed; without it, servers that ignore the end of their input live on.
+    pub guardian: Option<Guardian>,
 }
 
 impl Default for Options {
@@ -88,12 +98,12 @@ impl Default for Options {
             parallel: 64,
             result_bytes: 16 * 1024 * 1024,
             tokens: None,
-            watchdog: None,
+            guardian: None,
         }
     }
 }
 
-/// Bounds and company of one request.
+/// Bounds of one request, and the client behind it.
 #[derive(Clone)]
 pub struct CallContext {
     /// When the caller needs an answer at the latest.
@@ -117,15 +127,15 @@ impl Default for CallContext {
 /// What a server is doing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Status {
-    /// Nothing yet, or stopped for want of use.
+    /// The server was not needed yet, or is stopped because it was not used.
     NotRunning,
-    /// Coming up; at what.
+    /// The server is coming up; the step that it takes.
     Starting(&'static str),
-    /// Up.
+    /// The server answers.
     Running {
-        /// What it said of itself.
+        /// What the server said of itself.
         peer: Peer,
-        /// Messages of it that were none.
+        /// How often it wrote something that is not a message.
         non_protocol: u64,
     },
     /// It failed and is tried again when next asked for.
@@ -141,11 +151,12 @@ pub struct Upstreams {
 /// What all servers have in common.
 struct Shared {
     options: Options,
-    watchdog: Mutex<Option<watchdog::Watchdog>>,
     changes: broadcast::Sender<ServerName>,
     stopped: CancellationToken,
     /// Room for large answers, of all servers together.
     large: Arc<Semaphore>,
+    /// Servers whose definition has changed, until they are gone.
+    retiring: TaskTracker,
 }
 
 impl Upstreams {
@@ -153,10 +164,10 @@ impl Upstreams {
     pub fn new(options: Options) -> Self {
         let shared = Shared {
             options,
-            watchdog: Mutex::default(),
             changes: broadcast::channel(64).0,
             stopped: CancellationToken::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
+            retiring: TaskTracker::new(),
         };
         Self {
             shared: Arc::new(shared),
@@ -180,7 +191,7 @@ impl Upstreams {
 
     /// The tools as far as they are known without starting anything.
     pub fn known_tools(&self, definition: &Definition) -> Option<Arc<ToolList>> {
-        let servers = lock(&self.servers);
+        let servers = self.servers.lock();
         servers
             .get(&definition.name)
             .filter(|server| server.is_for(definition))?
@@ -262,7 +273,8 @@ impl Upstreams {
 
     /// What the server of this name is doing.
     pub fn status(&self, name: &ServerName) -> Status {
-        lock(&self.servers)
+        self.servers
+            .lock()
             .get(name)
             .map_or(Status::NotRunning, |server| server.status())
     }
@@ -270,20 +282,25 @@ impl Upstreams {
     /// Stops all servers at once. Returns when they are gone, after a few seconds at the latest.
     pub async fn shutdown(&self) {
         self.shared.stopped.cancel();
-        let servers: Vec<_> = lock(&self.servers)
+        let servers: Vec<_> = self
+            .servers
+            .lock()
             .drain()
             .map(|(_, server)| server)
             .collect();
         let stops = servers.iter().map(|server| server.stop());
         // Each of them takes at most 3 s until it is killed; this is for what cannot be foreseen.
-        let all = futures_util::future::join_all(stops);
+        self.shared.retiring.close();
+        let all = futures_util::future::join(
+            futures_util::future::join_all(stops),
+            self.shared.retiring.wait(),
+        );
         if tokio::time::timeout(Duration::from_secs(5), all)
             .await
             .is_err()
         {
-            tracing::warn!("some servers took too long to stop and were left to the watchdog");
+            tracing::warn!("some servers took too long to stop and were left to the guardian");
         }
-        *lock(&self.shared.watchdog) = None;
     }
 
     /// The actor for `definition`; one for an older definition of the name is stopped.
@@ -293,7 +310,7 @@ impl Upstreams {
                 server: definition.name.clone(),
             });
         }
-        let mut servers = lock(&self.servers);
+        let mut servers = self.servers.lock();
         if let Some(server) = servers
             .get(&definition.name)
             .filter(|server| server.is_for(definition))
@@ -308,31 +325,10 @@ impl Upstreams {
         );
         let old = servers.insert(definition.name.clone(), Arc::clone(&server));
         if let Some(old) = old {
-            tokio::spawn(async move { old.retire().await });
+            self.shared
+                .retiring
+                .spawn(async move { old.retire().await });
         }
         Ok(server)
     }
-}
-
-impl Shared {
-    /// The watchdog, started with the first server.
-    fn watchdog(&self) -> Option<watchdog::Watchdog> {
-        let mut watchdog = lock(&self.watchdog);
-        if watchdog.is_none()
-            && let Some(command) = &self.options.watchdog
-        {
-            match watchdog::Watchdog::start(command) {
-                Ok(started) => *watchdog = Some(started),
-                Err(error) => {
-                    tracing::warn!(%error, "watchdog did not start; servers may outlive a bridge that is killed");
-                }
-            }
-        }
-        watchdog.clone()
-    }
-}
-
-/// Locks are held for a few lines without a panic in them; a poisoned one still holds good data.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -72,7 +72,7 @@ fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
     let Value::Object(mut tool) = entry else {
         return Err((
             None,
-            format!("is no object but {}", start_of(&entry.to_string())),
+            format!("is not an object but {}", start_of(&entry.to_string())),
         ));
     };
     let name = match tool.shift_remove("name") {
@@ -94,7 +94,7 @@ fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
             return Err((
                 Some(name),
                 format!(
-                    "inputSchema is no object but {}",
+                    "inputSchema is not an object but {}",
                     start_of(&other.to_string())
                 ),
             ));
@@ -113,13 +113,16 @@ fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
     })
 }
 
-/// All entries of a paged list, and where they are not all, why. A server that does not know the method has none.
+/// The entries of a list, and why they are not all, where they are not.
+pub(super) type Pages = (Vec<Value>, Option<String>);
+
+/// All entries of a paged list. The list of a server that does not know the method is empty.
 pub(super) async fn pages<'a>(
     connection: &Arc<Connection>,
     method: &'static str,
     key: &str,
     context: impl Fn() -> RequestContext<'a>,
-) -> Result<(Vec<Value>, Option<String>), Failure> {
+) -> Result<Pages, Failure> {
     let mut entries = Vec::new();
     let mut bytes = 0;
     let mut cursors = HashSet::new();
@@ -230,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_null_in_place_of_an_empty_list_was_a_failure() {
+    fn null_list_is_treated_as_empty() {
         let page = |text: &str| Payload::new(RawValue::from_string(text.to_owned()).unwrap());
         let null = page(r#"{"tools":null,"nextCursor":null}"#);
         let (entries, next) = read_page("tools/list", "tools", &null).unwrap();
@@ -291,9 +294,9 @@ mod tests {
             [
                 ("entry 5", "has no name"),
                 ("entry 6", "has an empty name"),
-                ("entry 7", "is no object but \"tool\""),
+                ("entry 7", "is not an object but \"tool\""),
                 ("good (entry 8)", "the name is used twice"),
-                ("typed", "inputSchema is no object but \"object\""),
+                ("typed", "inputSchema is not an object but \"object\""),
             ]
         );
     }

@@ -3,16 +3,12 @@
 //!
 //! Reading is lenient where real servers are sloppy (ids as text, a missing `jsonrpc`, batches) and never guesses.
 
-mod id;
-
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use self::id::our_id;
-pub(super) use self::id::sniff_id;
 use super::payload::Payload;
 
 /// Larger parameters of what a server asks or tells are not read.
@@ -115,6 +111,10 @@ impl From<Map<String, Value>> for Params {
 pub(super) mod code {
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
     pub(crate) const INTERNAL: i64 = -32603;
+    /// What servers say that do not say more.
+    pub(crate) const SERVER_ERROR: i64 = -32000;
+    /// The server does not know the session.
+    pub(crate) const UNKNOWN_SESSION: i64 = -32001;
     pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
     /// What the specification's examples use for "the user said no" to sampling.
     pub(crate) const USER_REJECTED: i64 = -1;
@@ -129,7 +129,7 @@ impl RpcError {
         }
     }
 
-    fn read(text: &str) -> Self {
+    pub(super) fn read(text: &str) -> Self {
         if text.len() > ERROR_BYTES {
             #[derive(Deserialize)]
             struct Short<'a> {
@@ -312,7 +312,7 @@ impl Incoming {
                 Some(id) => Self::NonProtocol(start_of(id.get())),
             });
         }
-        let id = id.and_then(our_id);
+        let id = id.and_then(|id| parse_id(id.get().trim_matches('"')));
         Ok(match (error, result) {
             (Some(error), _) => Self::Answer {
                 id,
@@ -330,6 +330,19 @@ impl Incoming {
             (None, None) => Self::NonProtocol(start_of(text)),
         })
     }
+}
+
+/// The id of a request of ours, as servers give it back: as an integer, as text, or as a float.
+pub(super) fn our_id(id: &Value) -> Option<u64> {
+    match id {
+        Value::Number(number) => parse_id(number.as_str()),
+        Value::String(text) => parse_id(text),
+        _ => None,
+    }
+}
+
+fn parse_id(text: &str) -> Option<u64> {
+    text.strip_suffix(".0").unwrap_or(text).parse().ok()
 }
 
 /// At most so many characters of a text.

@@ -60,13 +60,22 @@ impl Payload {
     /// Without the line ends that people's files have between tokens.
     #[must_use]
     pub fn one_line(self) -> Self {
-        if !self.get().contains(['\n', '\r']) {
+        if !has_line_ends(self.get()) {
             return self;
         }
         let text = RawValue::from_string(one_line(self.get()));
         Self {
             text: text.unwrap_or_else(|_| RawValue::NULL.to_owned()),
             ..self
+        }
+    }
+
+    /// Takes out the line ends between tokens, in place.
+    pub(super) fn join_lines(&mut self) {
+        if has_line_ends(self.get())
+            && let Ok(text) = RawValue::from_string(one_line(self.get()))
+        {
+            self.text = text;
         }
     }
 
@@ -144,9 +153,13 @@ impl Serialize for Payload {
     }
 }
 
+fn has_line_ends(text: &str) -> bool {
+    memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some()
+}
+
 /// `text` as one line: spaces and line ends between its tokens are left out where there is a line end.
-pub(super) fn one_line(text: &str) -> String {
-    if !text.contains(['\n', '\r']) {
+fn one_line(text: &str) -> String {
+    if !has_line_ends(text) {
         return text.to_owned();
     }
     let mut line = String::with_capacity(text.len());

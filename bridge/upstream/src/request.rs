@@ -1,5 +1,5 @@
-//! A request to a running server: waits its turn, answers the server's questions, and puts every way to fail into
-//! words.
+//! A request to a running server: waits its turn, answers the server's questions, and puts every way
+//! to fail into words.
 
 use std::sync::Arc;
 
@@ -8,11 +8,13 @@ use serde_json::{Map, Value, json};
 use tokio::sync::SemaphorePermit;
 
 use super::connection::{Caller, Failure, RequestContext, answer_to};
+use super::deadline::until;
 use super::interact::{Question, QuestionKind, Reply};
 use super::message::{Params, start_of};
 use super::payload::{LARGE, Payload};
-use super::server::{Server, until};
+use super::server::Server;
 use super::start::RunningServer;
+use super::transport::http::with_root_cause;
 use super::{CallContext, Error};
 
 /// A server may ask this often before it answers (as in the SDKs).
@@ -211,17 +213,6 @@ impl Server {
         }
     }
 
-    pub(super) fn unauthorized(&self, mut reason: String) -> Error {
-        if reason.ends_with("servers login") {
-            reason.push(' ');
-            reason.push_str(&self.name().0);
-        }
-        Error::Unauthorized {
-            server: self.name().clone(),
-            reason,
-        }
-    }
-
     /// `failure` in words, without secrets.
     pub(super) fn error(&self, act: &str, failure: Failure, running: &RunningServer) -> Error {
         let (server, act) = (self.name().clone(), act.to_owned());
@@ -231,19 +222,13 @@ impl Server {
             }
             Failure::Cancelled => Error::Cancelled { server, act },
             Failure::TimedOut(after) => {
-                let count = running.connection.non_protocol.count();
-                let non_protocol = match count {
-                    0 => String::new(),
-                    _ => format!(
-                        "it has written {count} lines that are no MCP messages, such as {:?}",
-                        running.connection.non_protocol.last()
-                    ),
-                };
+                let output = running.connection.non_protocol.describe();
+                let output = output.unwrap_or_default();
                 Error::TimedOut {
                     server,
                     act,
                     after,
-                    non_protocol: self.redactor.text(&non_protocol).into_owned(),
+                    non_protocol: self.redactor.text(&output).into_owned(),
                 }
             }
             Failure::Rpc(mut error) => {
@@ -266,12 +251,12 @@ impl Server {
                 act,
                 what: self.redactor.text(&what).into_owned(),
             },
-            Failure::Transport { what, .. } => Error::Transport {
+            Failure::Transport(error) => Error::Transport {
                 server,
                 act,
-                what: self.redactor.text(&what).into_owned(),
+                what: self.redactor.text(&with_root_cause(&error)).into_owned(),
             },
-            Failure::Unauthorized(reason) => self.unauthorized(reason),
+            Failure::Unauthorized(denial) => Error::Unauthorized { server, denial },
         }
     }
 }

@@ -6,17 +6,19 @@
 mod lists;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bridge_common::Mutex;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::deadline::until;
 use super::list::ToolList;
-use super::start::{Phase, RunningServer};
-use super::{CallContext, Error, Redactor, Shared, Status, lock, start};
+use super::start::{Phase, RunningServer, StartSpec, start};
+use super::{CallContext, Error, Redactor, Shared, Status};
 use bridge_catalog::{Definition, ServerName};
 
 /// Each failure in a row doubles the time until the next attempt, up to the longest.
@@ -105,11 +107,11 @@ impl Server {
     }
 
     pub(super) fn known_tools(&self) -> Option<Arc<ToolList>> {
-        lock(&self.tools).clone()
+        self.tools.lock().clone()
     }
 
     pub(super) fn status(&self) -> Status {
-        match &lock(&self.state).life {
+        match &self.state.lock().life {
             Life::Idle => Status::NotRunning,
             Life::Starting { phase, .. } => Status::Starting(phase.get()),
             Life::Running(running) => match running.connection.closed() {
@@ -144,7 +146,7 @@ impl Server {
             biased;
             done = result.wait_for(Option::is_some) => match done.as_deref() {
                 Ok(Some(result)) => result.clone(),
-                _ => Err(Error::ShuttingDown { server: self.name().clone() }),
+                _ => Err(self.shutting_down()),
             },
             cancelled = give_up => Err(if cancelled {
                 Error::Cancelled { server: self.name().clone(), act: "start".to_owned() }
@@ -160,11 +162,9 @@ impl Server {
     }
 
     fn next(self: &Arc<Self>, context: &CallContext) -> Next {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if self.retired.is_cancelled() {
-            return Next::Fail(Error::ShuttingDown {
-                server: self.name().clone(),
-            });
+            return Next::Fail(self.shutting_down());
         }
         match &state.life {
             Life::Running(running) => match running.connection.closed() {
@@ -212,15 +212,15 @@ impl Server {
     ) {
         self.tools_stale.store(true, Ordering::SeqCst);
         let result = tokio::select! {
-            result = start::start(&self, &phase, &offers) => result,
-            () = self.retired.cancelled() => Err(Error::ShuttingDown { server: self.name().clone() }),
+            result = self.start_once(&phase, &offers) => result,
+            () = self.retired.cancelled() => Err(self.shutting_down()),
         };
         let retired = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             match &result {
                 Ok(running) => {
                     state.life = Life::Running(Arc::clone(running));
-                    *lock(&self.last_used) = Instant::now();
+                    *self.last_used.lock() = Instant::now();
                 }
                 Err(error) => self.set_failed(&mut state, error.clone()),
             }
@@ -234,6 +234,35 @@ impl Server {
             }
         }
         let _ = sender.send(Some(result));
+    }
+
+    async fn start_once(
+        self: &Arc<Self>,
+        phase: &Phase,
+        offers: &Value,
+    ) -> Result<Arc<RunningServer>, Error> {
+        let server = Arc::downgrade(self);
+        let on_change = move |method: &str| {
+            if let Some(server) = server.upgrade() {
+                server.changed(method);
+            }
+        };
+        start(&StartSpec {
+            definition: &self.definition,
+            options: &self.shared.options,
+            redactor: &self.redactor,
+            large: &self.shared.large,
+            offers,
+            on_change: Arc::new(on_change),
+            phase,
+        })
+        .await
+    }
+
+    fn shutting_down(&self) -> Error {
+        Error::ShuttingDown {
+            server: self.name().clone(),
+        }
     }
 
     /// The first failure in a row may be tried again at once: a person may just have mended something.
@@ -253,28 +282,31 @@ impl Server {
 
     /// A request has worked: whatever went wrong before is over.
     pub(super) fn worked(&self) {
-        lock(&self.state).failures = 0;
-        *lock(&self.last_used) = Instant::now();
+        self.state.lock().failures = 0;
+        *self.last_used.lock() = Instant::now();
     }
 
     /// Stops it for good as soon as what it is asked already is answered, or has had its time.
     pub(super) async fn retire(&self) {
         let all = u32::try_from(self.shared.options.parallel.max(1)).unwrap_or(u32::MAX);
-        let _ = tokio::time::timeout(RETIREMENT, self.permits.acquire_many(all)).await;
+        tokio::select! {
+            _ = tokio::time::timeout(RETIREMENT, self.permits.acquire_many(all)) => {}
+            () = self.retired.cancelled() => {}
+        }
         self.stop().await;
     }
 
     /// Stops it for good.
     pub(super) async fn stop(&self) {
         self.retired.cancel();
-        let starting = match &lock(&self.state).life {
+        let starting = match &self.state.lock().life {
             Life::Starting { result, .. } => Some(result.clone()),
             _ => None,
         };
         if let Some(mut result) = starting {
             let _ = result.wait_for(Option::is_some).await;
         }
-        let running = match std::mem::replace(&mut lock(&self.state).life, Life::Idle) {
+        let running = match std::mem::replace(&mut self.state.lock().life, Life::Idle) {
             Life::Running(running) => Some(running),
             _ => None,
         };
@@ -283,8 +315,8 @@ impl Server {
         }
     }
 
-    /// Told by the connection: something concerns more than one call.
-    pub(super) fn changed(&self, method: &str) {
+    /// Takes a notification that concerns more than one call.
+    fn changed(&self, method: &str) {
         if method == "notifications/tools/list_changed" {
             self.tools_stale.store(true, Ordering::SeqCst);
             let _ = self.shared.changes.send(self.name().clone());
@@ -307,10 +339,10 @@ async fn stop_when_unused(server: Weak<Server>, running: Arc<RunningServer>) {
             let wake = if busy {
                 Instant::now() + idle
             } else {
-                *lock(&server.last_used) + idle
+                *server.last_used.lock() + idle
             };
             if wake <= Instant::now() {
-                let mut state = lock(&server.state);
+                let mut state = server.state.lock();
                 if matches!(&state.life, Life::Running(running) if Arc::ptr_eq(running, &running)) {
                     state.life = Life::Idle;
                 }
@@ -324,11 +356,4 @@ async fn stop_when_unused(server: Weak<Server>, running: Arc<RunningServer>) {
         }
     }
     running.stop().await;
-}
-
-pub(super) async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
 }

@@ -1,22 +1,39 @@
-//! Brings a server up: finds its program, starts it, and agrees on a protocol, within its own time limit.
+//! Brings a server up: finds its program or opens its endpoint, and agrees on a protocol, within
+//! the server's own time limit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use bridge_catalog::{Definition, ServerName, Transport};
+use bridge_common::Mutex;
 use secrecy::SecretString;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Failure, OnChange, RequestContext};
 use super::handshake::{self, HandshakeError, Peer, Questions};
-use super::http::oauth::Tokens;
-use super::server::Server;
-use super::stdio::{Process, Program, shortened};
-use super::{Error, environment, http, lock, program};
-use bridge_catalog::Transport;
+use super::oauth::Tokens;
+use super::transport::http::{self, with_root_cause};
+use super::transport::stdio::{Process, Program, shortened};
+use super::{Error, Options, Redactor, environment, program};
+
+/// What to start, and for whom.
+pub(super) struct StartSpec<'a> {
+    pub(super) definition: &'a Definition,
+    pub(super) options: &'a Options,
+    pub(super) redactor: &'a Redactor,
+    /// Room for large answers, shared by all servers.
+    pub(super) large: &'a Arc<Semaphore>,
+    /// Capabilities of the client behind the first call.
+    pub(super) offers: &'a Value,
+    pub(super) on_change: OnChange,
+    /// How far the start has come, for those who wait for it.
+    pub(super) phase: &'a Phase,
+}
 
 /// A server that answers.
 pub(super) struct RunningServer {
@@ -27,13 +44,23 @@ pub(super) struct RunningServer {
 }
 
 /// What carries the connection.
-pub(super) enum Link {
+enum Link {
     Process(Process),
     Http(http::Link),
 }
 
 impl RunningServer {
-    /// Ends it in an orderly way.
+    fn new(connection: &Arc<Connection>, peer: Peer, link: Link) -> Arc<Self> {
+        listen(connection, &peer);
+        Arc::new(Self {
+            connection: Arc::clone(connection),
+            peer,
+            since: Instant::now(),
+            link,
+        })
+    }
+
+    /// Ends the server in an orderly way. Returns when it is gone.
     pub(super) async fn stop(&self) {
         match &self.link {
             Link::Process(process) => process.stop().await,
@@ -45,7 +72,7 @@ impl RunningServer {
 /// How far a start has come.
 pub(super) struct Phase {
     pub(super) started: Instant,
-    at: Mutex<&'static str>,
+    step: Mutex<&'static str>,
     process: Mutex<Option<Process>>,
 }
 
@@ -53,201 +80,186 @@ impl Default for Phase {
     fn default() -> Self {
         Self {
             started: Instant::now(),
-            at: Mutex::new("starting its program"),
+            step: Mutex::new("starting its program"),
             process: Mutex::default(),
         }
     }
 }
 
 impl Phase {
-    /// What it is at.
+    /// The step that takes its time.
     pub(super) fn get(&self) -> &'static str {
-        *lock(&self.at)
+        *self.step.lock()
     }
 
     /// What the program has written to stderr meanwhile, such as the progress of a download.
     pub(super) fn last_words(&self) -> String {
-        lock(&self.process)
+        self.process
+            .lock()
             .as_ref()
             .map(|process| shortened(&process.last_words()))
             .unwrap_or_default()
     }
 
-    fn set(&self, at: &'static str) {
-        *lock(&self.at) = at;
+    fn set(&self, step: &'static str) {
+        *self.step.lock() = step;
     }
 }
 
-/// Starts `server` and tells it what the client `offers`. Dropping the future ends what was started.
-pub(super) async fn start(
-    server: &Arc<Server>,
-    phase: &Phase,
-    offers: &Value,
-) -> Result<Arc<RunningServer>, Error> {
-    match &server.definition.transport {
-        Transport::Stdio { .. } => start_process(server, phase, offers).await,
-        Transport::Http { url, headers } => connect(server, url, headers, phase, offers).await,
+/// Starts a server. Dropping the future ends what was started.
+pub(super) async fn start(spec: &StartSpec<'_>) -> Result<Arc<RunningServer>, Error> {
+    match &spec.definition.transport {
+        Transport::Stdio {
+            command,
+            args,
+            env,
+            cwd,
+        } => {
+            let command = Command {
+                command,
+                args,
+                env,
+                cwd: cwd.as_ref().unwrap_or(&spec.options.cwd),
+            };
+            start_process(spec, &command).await
+        }
+        Transport::Http { url, headers } => connect(spec, url, headers).await,
     }
+}
+
+/// The program of a definition.
+struct Command<'a> {
+    command: &'a str,
+    args: &'a [String],
+    env: &'a BTreeMap<String, SecretString>,
+    cwd: &'a std::path::Path,
 }
 
 async fn start_process(
-    server: &Arc<Server>,
-    phase: &Phase,
-    offers: &Value,
+    spec: &StartSpec<'_>,
+    command: &Command<'_>,
 ) -> Result<Arc<RunningServer>, Error> {
-    let definition = &server.definition;
-    let Transport::Stdio {
-        command,
-        args,
-        env,
-        cwd,
-    } = &definition.transport
-    else {
-        return Err(failed(server, "it is no program"));
-    };
-    let options = &server.shared.options;
-    let environment = environment::of_server(&options.environment, env);
-    let cwd = cwd.clone().unwrap_or_else(|| options.cwd.clone());
+    let (definition, options) = (spec.definition, spec.options);
+    let environment = environment::of_server(&options.environment, command.env);
     let toml = definition
         .source
         .path
         .extension()
         .is_some_and(|extension| extension == "toml");
-    let path = program::find(command, &environment, &cwd, toml)
-        .map_err(|missing| failed(server, &missing.to_string()))?;
+    let path = program::find(command.command, &environment, command.cwd, toml)
+        .map_err(|missing| spec.failed(&missing.to_string()))?;
     let program = Program {
         server: definition.name.clone(),
         path: path.clone(),
-        arguments: args.clone(),
+        arguments: command.args.to_vec(),
         environment,
-        cwd,
-        redactor: server.redactor.clone(),
-        watchdog: server.shared.watchdog(),
+        cwd: command.cwd.to_owned(),
+        redactor: spec.redactor.clone(),
+        guardian: options.guardian.clone(),
         result_bytes: options.result_bytes,
-        large: Arc::clone(&server.shared.large),
+        large: Arc::clone(spec.large),
     };
     tracing::info!(server.name = %definition.name, "starting server");
-    let process = Process::start(program, on_change(server)).map_err(|error| {
-        failed(
-            server,
-            &format!("{} cannot be started: {error}", path.display()),
-        )
-    })?;
-    *lock(&phase.process) = Some(process.clone());
-    phase.set("waiting for its answer to initialize");
+    let process = Process::start(program, Arc::clone(&spec.on_change))
+        .map_err(|error| spec.failed(&format!("{} cannot be started: {error}", path.display())))?;
+    *spec.phase.process.lock() = Some(process.clone());
+    spec.phase.set("waiting for its answer to initialize");
 
     let limit = definition
         .start_timeout
-        .unwrap_or_else(|| patience(command, args, options));
+        .unwrap_or_else(|| start_limit(command.command, command.args, options));
     // Ends the process when the start is given up, which is when the bridge shuts down.
     let guard = process.stop_guard();
-    let hands = handshake::shake_hands(&process.connection, Questions::Both, offers);
+    let hands = handshake::shake_hands(&process.connection, Questions::Both, spec.offers);
     let peer = match timeout(limit, hands).await {
         Ok(Ok(peer)) => peer,
-        Ok(Err(refusal)) => {
-            let reason = match refusal {
-                HandshakeError::Failure(Failure::Closed { .. }) => ended(&process).await,
-                HandshakeError::Failure(failure) => format!("{failure:?}"),
-                HandshakeError::Answer(answer) => with_words(&answer, &process),
+        Ok(Err(error)) => {
+            let reason = match error {
+                HandshakeError::Failure(Failure::Closed { .. }) => how_it_ended(&process).await,
+                error => with_words(&handshake::describe(&error), &process),
             };
             process.stop().await;
-            return Err(failed(server, &reason));
+            return Err(spec.failed(&reason));
         }
         Err(_) => {
-            let reason = with_words(
-                &format!("no answer to initialize within {} s", limit.as_secs()),
-                &process,
-            );
+            let silence = format!("no answer to initialize within {} s", limit.as_secs());
+            let reason = with_words(&silence, &process);
             process.stop().await;
-            return Err(failed(server, &reason));
+            return Err(spec.failed(&reason));
         }
     };
     guard.disarm();
-    *lock(&phase.process) = None;
-    listen(&process.connection, &peer);
+    *spec.phase.process.lock() = None;
     tracing::info!(server.name = %definition.name, protocol = %peer.protocol, "server is up");
     let connection = Arc::clone(&process.connection);
-    Ok(Arc::new(RunningServer {
-        connection,
+    Ok(RunningServer::new(
+        &connection,
         peer,
-        since: Instant::now(),
-        link: Link::Process(process),
-    }))
+        Link::Process(process),
+    ))
 }
 
-/// Connects to an endpoint: each of the two questions on a connection of its own, as rmcp's transport wants it.
+/// Connects to an endpoint. Each of the two questions goes over a link of its own, so that a late
+/// answer to the first cannot mix with the second.
 async fn connect(
-    server: &Arc<Server>,
+    spec: &StartSpec<'_>,
     url: &str,
     headers: &BTreeMap<String, SecretString>,
-    phase: &Phase,
-    offers: &Value,
 ) -> Result<Arc<RunningServer>, Error> {
-    let definition = &server.definition;
-    let options = &server.shared.options;
+    let (definition, options) = (spec.definition, spec.options);
     let limit = definition.start_timeout.unwrap_or(options.start_timeout);
-    phase.set("connecting");
+    spec.phase.set("connecting");
     let mut answers = Vec::new();
     for questions in [Questions::Initialize, Questions::Discover] {
-        let tokens = options
-            .tokens
-            .as_ref()
-            .map(|folder| Tokens::of(folder, url))
-            .filter(Tokens::exist);
         let endpoint = http::Endpoint {
             server: &definition.name,
             url,
             headers,
-            tokens,
+            tokens: options
+                .tokens
+                .as_ref()
+                .map(|folder| Tokens::of(folder, url)),
             result_bytes: options.result_bytes,
-            large: Arc::clone(&server.shared.large),
-            parallel: options.parallel,
+            large: Arc::clone(spec.large),
         };
-        let attempt = async {
-            let link = http::Link::open(endpoint, on_change(server))
-                .await
-                .map_err(HandshakeError::Answer)?;
-            let guard = link.stop_guard();
-            let peer = handshake::shake_hands(&link.connection, questions, offers).await?;
-            guard.disarm();
-            Ok((link, peer))
-        };
-        match timeout(limit, attempt).await {
-            Ok(Ok((link, peer))) => {
-                listen(&link.connection, &peer);
+        let link = http::Link::open(endpoint, Arc::clone(&spec.on_change))
+            .await
+            .map_err(|error| spec.failed(&with_root_cause(&error)))?;
+        let guard = link.stop_guard();
+        let hands = handshake::shake_hands(&link.connection, questions, spec.offers);
+        match timeout(limit, hands).await {
+            Ok(Ok(peer)) => {
+                guard.disarm();
                 tracing::info!(server.name = %definition.name, protocol = %peer.protocol, "server is connected");
                 let connection = Arc::clone(&link.connection);
-                return Ok(Arc::new(RunningServer {
-                    connection,
-                    peer,
-                    since: Instant::now(),
-                    link: Link::Http(link),
-                }));
+                return Ok(RunningServer::new(&connection, peer, Link::Http(link)));
             }
-            Ok(Err(HandshakeError::Failure(Failure::Unauthorized(reason)))) => {
-                return Err(server.unauthorized(reason));
+            Ok(Err(HandshakeError::Failure(Failure::Unauthorized(denial)))) => {
+                let server = definition.name.clone();
+                return Err(Error::Unauthorized { server, denial });
             }
-            Ok(Err(refusal @ HandshakeError::Failure(Failure::Transport { seen: false, .. }))) => {
-                return Err(failed(server, &handshake::describe(&refusal)));
+            Ok(Err(HandshakeError::Failure(Failure::Transport(error))))
+                if !error.may_have_been_seen() =>
+            {
+                return Err(spec.failed(&with_root_cause(&error)));
             }
-            Ok(Err(refusal)) => answers.push(handshake::describe(&refusal)),
+            Ok(Err(error)) => answers.push(handshake::describe(&error)),
             Err(_) => answers.push(format!("nothing within {} s", limit.as_secs())),
         }
     }
     if http::is_legacy_sse(url, headers).await {
         let reason = "it speaks the HTTP+SSE transport of 2024, which is not supported; newer versions of such servers \
                       offer streamable HTTP, mostly at an address that ends in /mcp";
-        return Err(failed(server, reason));
+        return Err(spec.failed(reason));
     }
-    let reason = format!(
+    Err(spec.failed(&format!(
         "it answered initialize with {}, and server/discover with {}",
         answers[0], answers[1]
-    );
-    Err(failed(server, &reason))
+    )))
 }
 
-/// How it ended: the connection may be seen to be closed a moment before that is known.
-async fn ended(process: &Process) -> String {
+/// How a process ended: the connection may be seen to be closed a moment before that is known.
+async fn how_it_ended(process: &Process) -> String {
     process.stop().await;
     process
         .connection
@@ -256,37 +268,28 @@ async fn ended(process: &Process) -> String {
 }
 
 fn with_words(what: &str, process: &Process) -> String {
-    let words = process.last_words();
-    let non_protocol = process.connection.non_protocol.count();
     let mut text = what.to_owned();
-    if non_protocol > 0 {
-        let last = process.connection.non_protocol.last();
-        let _ = write!(
-            text,
-            "; it wrote {non_protocol} lines that are no MCP messages, such as {last:?}"
-        );
+    if let Some(output) = process.connection.non_protocol.describe() {
+        let _ = write!(text, "; {output}");
     }
+    let words = process.last_words();
     if !words.is_empty() {
-        text.push_str("; stderr: ");
-        text.push_str(&shortened(&words));
+        let _ = write!(text, "; stderr: {}", shortened(&words));
     }
     text
 }
 
-fn failed(server: &Server, reason: &str) -> Error {
-    Error::Start {
-        server: server.name().clone(),
-        reason: server.redactor.text(reason).into_owned(),
-    }
-}
-
-fn on_change(server: &Arc<Server>) -> OnChange {
-    let server = Arc::downgrade(server);
-    Box::new(move |method| {
-        if let Some(server) = server.upgrade() {
-            server.changed(method);
+impl StartSpec<'_> {
+    fn failed(&self, reason: &str) -> Error {
+        Error::Start {
+            server: self.name().clone(),
+            reason: self.redactor.text(reason).into_owned(),
         }
-    })
+    }
+
+    fn name(&self) -> &ServerName {
+        &self.definition.name
+    }
 }
 
 /// Revisions without `initialize` tell of changes only to those who listen.
@@ -310,8 +313,9 @@ fn listen(connection: &Arc<Connection>, peer: &Peer) {
     });
 }
 
-/// Commands that may download what they start are given more time; nobody is blocked by that but who waits for them.
-fn patience(command: &str, args: &[String], options: &super::Options) -> Duration {
+/// Commands that may download what they start are given more time; only those who wait for them
+/// are held up by that.
+fn start_limit(command: &str, args: &[String], options: &Options) -> Duration {
     let name = command.rsplit('/').next().unwrap_or(command);
     let first = args
         .iter()
@@ -336,11 +340,11 @@ mod tests {
 
     #[test]
     fn commands_that_download_get_more_time() {
-        let options = super::super::Options::default();
-        let patience = |line: &str| {
+        let options = Options::default();
+        let has_more_time = |line: &str| {
             let mut words = line.split(' ').map(str::to_owned);
             let command = words.next().unwrap();
-            patience(&command, &words.collect::<Vec<_>>(), &options) == options.download_timeout
+            start_limit(&command, &words.collect::<Vec<_>>(), &options) == options.download_timeout
         };
         for line in [
             "npx -y x",
@@ -350,7 +354,7 @@ mod tests {
             "pnpm dlx x",
             "nix run nixpkgs#x",
         ] {
-            assert!(patience(line), "{line}");
+            assert!(has_more_time(line), "{line}");
         }
         for line in [
             "python3 server.py",
@@ -359,7 +363,7 @@ mod tests {
             "npm start",
             "uv --version",
         ] {
-            assert!(!patience(line), "{line}");
+            assert!(!has_more_time(line), "{line}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! The end of what a server wrote to its standard error, and of its log messages: always read, never more than a few KiB
-//! kept.
+//! The end of what a server wrote to its standard error, and of its log messages: always read, never
+//! more than a few KiB kept.
 //!
 //! A server whose stderr is not read blocks as soon as the pipe is full; its last words are what an error should quote.
 
-use std::sync::{Mutex, PoisonError};
-
+use bridge_common::Mutex;
+use bridge_common::lines::{Head, Line, LineDecoder};
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use super::lines::{Line, Lines};
 use super::redact::Redactor;
 
 /// Bytes kept for messages.
@@ -27,21 +27,24 @@ impl Tail {
         redactor: &Redactor,
         mut stream: impl AsyncRead + Unpin,
     ) {
-        let mut lines = Lines::new(LINE);
+        let mut lines = LineDecoder::<Head>::new(LINE);
         let mut buffer = vec![0; 16 * 1024];
-        let log = |line: Line| {
+        let log = |line: Line<Vec<u8>>| {
             let (bytes, cut) = match &line {
-                Line::Whole(bytes) => (bytes, false),
-                Line::TooLong { head, .. } => (head, true),
+                Line::Whole(bytes) => (&bytes[..], false),
+                Line::TooLong { summary, .. } => (&summary[..], true),
             };
             let text = String::from_utf8_lossy(bytes);
             tracing::debug!(server.name = server, line = %redactor.text(text.trim_end()), cut, "server wrote to stderr");
         };
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
             self.push(&buffer[..count]);
-            lines.push(&buffer[..count], &mut |line| log(line));
+            lines.push(Bytes::copy_from_slice(&buffer[..count]));
+            while let Some(line) = lines.next_line() {
+                log(line);
+            }
         }
-        lines.rest().into_iter().for_each(log);
+        lines.finish().into_iter().for_each(log);
     }
 
     /// A line that the server said in another way.
@@ -51,7 +54,7 @@ impl Tail {
     }
 
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
         let over = (kept.len() + bytes.len()).saturating_sub(KEPT);
         kept.drain(..over);
@@ -60,7 +63,7 @@ impl Tail {
 
     /// The last lines as text, without control characters; empty when there were none.
     pub(super) fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let text = String::from_utf8_lossy(&kept);
         // The first line may have lost its beginning.
         let whole = match text.split_once('\n') {

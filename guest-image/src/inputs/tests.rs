@@ -88,14 +88,14 @@ fn downloads_from_the_mirror_are_cached() {
         ..sources(cache.path())
     };
     assert_eq!(fetch(&lock, &online, &Silent).unwrap(), expected);
-    let mut asked: Vec<_> = server
+    let mut paths: Vec<_> = server
         .requests()
         .into_iter()
         .map(|(path, _)| path)
         .collect();
-    asked.sort();
-    assert_eq!(asked.len(), names.len());
-    assert_eq!(asked[0], "/debian/pool/main/x/a/a_1_amd64.deb");
+    paths.sort();
+    assert_eq!(paths.len(), names.len());
+    assert_eq!(paths[0], "/debian/pool/main/x/a/a_1_amd64.deb");
     let offline = Sources {
         offline: true,
         ..online.clone()

@@ -101,8 +101,16 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn written_members_can_be_read_back(data in prop::collection::vec(("[a-z.]{1,15}", prop::collection::vec(any::<u8>(), 0..50)), 0..8)) {
-            let members: Vec<(&str, &[u8])> = data.iter().map(|(name, data)| (name.as_str(), data.as_slice())).collect();
+        fn written_members_can_be_read_back(
+            data in prop::collection::vec(
+                ("[a-z.]{1,15}", prop::collection::vec(any::<u8>(), 0..50)),
+                0..8,
+            ),
+        ) {
+            let members: Vec<(&str, &[u8])> = data
+                .iter()
+                .map(|(name, data)| (name.as_str(), data.as_slice()))
+                .collect();
             prop_assert_eq!(names_and_data(&write(&members)), data);
         }
 

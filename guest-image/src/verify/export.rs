@@ -11,8 +11,8 @@ const MAX_ENTRIES: usize = 100_000;
 const MAX_JSON_BYTES: u64 = 1 << 20;
 const DOCKER_MANIFEST: &str = "manifest.json";
 
-/// The digests of the layers in an exported archive of one image, lowest first. The layers are hashed;
-/// what the archive says about their digests is ignored.
+/// The digests of the layers in an exported archive of one image, lowest first. The layers are
+/// hashed; what the archive says about their digests is ignored.
 pub fn exported_layers(archive: impl Read) -> Result<Vec<String>, Error> {
     let mut digests = BTreeMap::new();
     let mut images = None;

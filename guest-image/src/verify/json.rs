@@ -61,8 +61,8 @@ pub(super) fn parse<T: DeserializeOwned>(name: &str, text: &[u8]) -> Result<T, E
     })
 }
 
-/// Rejects a file whose meaning depends on the reader: Go, which engines are written in, ignores case
-/// in names and takes the last of several, so that `config` after `Config` would count.
+/// Rejects a file whose meaning depends on the reader: Go, which engines are written in, ignores
+/// case in names and takes the last of several, so that `config` after `Config` would count.
 pub(super) fn check_names(name: &str, text: &[u8]) -> Result<(), Error> {
     if is_ambiguous(&parse(name, text)?) {
         return Err(Error::AmbiguousJson {

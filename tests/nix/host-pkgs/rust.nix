@@ -1,5 +1,6 @@
-# rustPlatform over the machine's Rust. What nixpkgs does in one build is two here: dependencies first, from manifests and empty sources alone, so
-# that a change of the project's own code (and `nix build --rebuild`) does not build them again.
+# rustPlatform with this machine's Rust. What nixpkgs does in one build takes two here: first the
+# dependencies, from manifests and empty sources, so that a change of the project's own code (and `nix
+# build --rebuild`) does not build them again.
 {
   lib,
   profile,
@@ -43,7 +44,18 @@ let
   skeleton =
     root:
     let
-      members = (lib.importTOML (root + "/Cargo.toml")).workspace.members;
+      # `folder/*` stands for all folders in it, as for cargo.
+      expand =
+        member:
+        let
+          folder = builtins.match "(.*)/[*]" member;
+          name = builtins.head folder;
+        in
+        if folder == null then
+          [ member ]
+        else
+          map (crate: "${name}/${crate}") (builtins.attrNames (builtins.readDir (root + "/${name}")));
+      members = builtins.concatMap expand (lib.importTOML (root + "/Cargo.toml")).workspace.members;
       manifest = member: lib.importTOML (root + "/${member}/Cargo.toml");
       targets =
         member:

@@ -26,13 +26,10 @@ pub(super) struct Bridge {
 impl Bridge {
     /// Starts nothing: the engine is looked for when code is run, servers start when they are asked for.
     pub(super) fn new(settings: &Settings) -> Self {
-        let launcher = match settings.host.executable() {
-            Some(program) => Launcher::swept_by(settings, program.to_owned()),
-            None => Launcher::new(settings),
-        };
-        let launcher = Arc::new(launcher);
+        let guardian = host::guardian(settings);
+        let launcher = Arc::new(Launcher::new(settings, guardian.clone()));
         let places = host::places_or_none(settings);
-        let upstreams = Arc::new(Upstreams::new(host::options(settings, &places)));
+        let upstreams = Arc::new(Upstreams::new(host::options(settings, &places, guardian)));
         let broker = Broker::new(
             Arc::new(Watcher::new(places)),
             Arc::clone(&upstreams),

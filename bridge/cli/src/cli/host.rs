@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use bridge_catalog::{SearchPaths, depth};
+use bridge_guardian::Guardian;
 use bridge_settings::Settings;
 use bridge_store::Store;
 use bridge_tools::ToolCache;
-use bridge_upstream::{Options, watchdog};
+use bridge_upstream::Options;
 
 /// Where servers are defined for this process.
 pub(in crate::cli) fn search_paths(settings: &Settings) -> Result<SearchPaths, String> {
@@ -55,10 +56,13 @@ pub(in crate::cli) fn store(settings: &Settings) -> Store {
     Store::of(settings, settings.host.cwd().unwrap_or(Path::new("")))
 }
 
-/// The command that outlives a killed bridge for a moment.
-fn watchdog(search_paths: &SearchPaths) -> Option<Vec<String>> {
-    let program = search_paths.executable.as_ref()?.to_str()?.to_owned();
-    Some(vec![program, watchdog::SUBCOMMAND.to_owned()])
+/// The process that cleans up after this one should it be killed; not started before there is something to guard.
+pub(in crate::cli) fn guardian(settings: &Settings) -> Option<Guardian> {
+    let program = settings.host.executable()?;
+    Some(Guardian::new([
+        program.as_os_str(),
+        bridge_guardian::SUBCOMMAND.as_ref(),
+    ]))
 }
 
 /// Where tokens of logins lie.
@@ -67,12 +71,16 @@ pub(in crate::cli) fn tokens(settings: &Settings) -> Option<PathBuf> {
 }
 
 /// How servers are run.
-pub(in crate::cli) fn options(settings: &Settings, search_paths: &SearchPaths) -> Options {
+pub(in crate::cli) fn options(
+    settings: &Settings,
+    search_paths: &SearchPaths,
+    guardian: Option<Guardian>,
+) -> Options {
     Options {
         environment: search_paths.environment.clone(),
         cwd: search_paths.cwd.clone(),
         tokens: tokens(settings),
-        watchdog: watchdog(search_paths),
+        guardian,
         ..Options::default()
     }
 }

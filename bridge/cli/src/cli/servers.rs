@@ -101,7 +101,7 @@ impl Servers {
             Command::Check(check) => check.run(
                 &catalog,
                 &book,
-                host::options(settings, catalog.search_paths()),
+                host::options(settings, catalog.search_paths(), host::guardian(settings)),
             ),
             Command::Login(login) => login.run(&catalog, host::tokens(settings)),
             Command::Logout(logout) => logout.run(&catalog, host::tokens(settings)),

@@ -12,11 +12,12 @@ use bridge_common::host::HostEnv;
 use bridge_settings::Settings;
 
 /// The crates of the bridge, as their events name them.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "bridge_broker",
     "bridge_catalog",
     "bridge_common",
     "bridge_engine",
+    "bridge_guardian",
     "bridge_render",
     "bridge_sandbox",
     "bridge_server",

@@ -140,7 +140,7 @@ async fn containers_in_strange_states_stop_nobody() {
         let found = scripted.asked(&format!("DELETE containers/{container}"));
         assert_eq!(found, asked, "{container}");
     }
-    // The sweeper takes all of its bridge's, and says if one is left.
+    // A guardian removes all containers of its bridge, and learns whether one is left.
     let swept = scripted.engine.remove_all_of(owner.instance()).await;
     assert!(swept.is_err_and(|error| error.to_string().contains("cannot wait")));
     assert_eq!(scripted.asked("DELETE containers/last"), 2);

@@ -1,10 +1,10 @@
-//! Why there is no verified guest image, for the person who can change that.
+//! Why a verified guest image is missing, for the person who can change that.
 
 use std::path::PathBuf;
 
 use bridge_engine as engine;
 
-/// Why there is no verified guest image.
+/// Why a verified guest image is missing.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {

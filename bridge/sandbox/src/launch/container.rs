@@ -9,6 +9,7 @@ use futures_util::future::{BoxFuture, Shared as SharedFuture};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::ledger::Entry;
 use super::{Shared, refusal};
 use bridge_engine::{Attached, ContainerId, Engine, Error, Exit, InUse};
 use bridge_session::{Guest, LaunchError};
@@ -26,7 +27,13 @@ pub(super) struct ContainerGuest {
     limits: Limits,
     allow_unenforced: BTreeSet<Limit>,
     tasks: TaskTracker,
-    in_use: Option<InUse>,
+    hold: Option<Hold>,
+}
+
+/// What a container holds until it is removed.
+pub(super) struct Hold {
+    pub(super) entry: Entry,
+    pub(super) in_use: InUse,
 }
 
 impl ContainerGuest {
@@ -35,7 +42,7 @@ impl ContainerGuest {
         engine: Arc<dyn Engine>,
         id: ContainerId,
         shared: &Shared,
-        in_use: InUse,
+        hold: Hold,
     ) -> Self {
         let (waiting, awaited) = (engine.clone(), id.clone());
         let output_ended = CancellationToken::new();
@@ -62,7 +69,7 @@ impl ContainerGuest {
             limits: shared.limits,
             allow_unenforced: shared.allow_unenforced.clone(),
             tasks: shared.tasks.clone(),
-            in_use: Some(in_use),
+            hold: Some(hold),
         }
     }
 
@@ -81,27 +88,29 @@ impl ContainerGuest {
     async fn remove(&mut self) {
         // A closed stream is an end of its own, should the removal fail.
         self.attached = None;
-        if let Some(in_use) = self.in_use.take() {
-            let removal = removal(self.engine.clone(), self.id.clone(), in_use);
+        if let Some(hold) = self.hold.take() {
+            let removal = removal(self.engine.clone(), self.id.clone(), hold);
             // A removal that panicked has said so; there is nothing left to wait for.
             let _ = self.tasks.spawn(removal).await;
         }
     }
 }
 
-async fn removal(engine: Arc<dyn Engine>, id: ContainerId, in_use: InUse) {
-    if let Err(error) = engine.remove(&id).await {
-        tracing::warn!(container.id = %id.0, %error, "the guest's container was not removed");
+async fn removal(engine: Arc<dyn Engine>, id: ContainerId, hold: Hold) {
+    match engine.remove(&id).await {
+        Ok(()) => hold.entry.settle(),
+        Err(error) => {
+            tracing::warn!(container.id = %id.0, %error, "the guest's container was not removed");
+        }
     }
-    drop(in_use);
+    drop(hold.in_use);
 }
 
 impl Drop for ContainerGuest {
     fn drop(&mut self) {
-        if let (Some(in_use), Ok(runtime)) =
-            (self.in_use.take(), tokio::runtime::Handle::try_current())
+        if let (Some(hold), Ok(runtime)) = (self.hold.take(), tokio::runtime::Handle::try_current())
         {
-            let removal = removal(self.engine.clone(), self.id.clone(), in_use);
+            let removal = removal(self.engine.clone(), self.id.clone(), hold);
             self.tasks.spawn_on(removal, &runtime);
         }
     }

@@ -1,12 +1,13 @@
-//! What a server says that is no message: counted, and hardly ever logged.
+//! What a server says that is not a message: counted, and hardly ever logged.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use bridge_catalog::ServerName;
+use bridge_common::Mutex;
 
 use crate::message::start_of;
-use bridge_catalog::ServerName;
 
-/// Counts what a server said that was no message, and keeps the last.
+/// Counts what a server said that was not a message, and keeps the last of it.
 #[derive(Default)]
 pub(crate) struct NonProtocolOutput {
     count: AtomicU64,
@@ -14,13 +15,13 @@ pub(crate) struct NonProtocolOutput {
 }
 
 impl NonProtocolOutput {
-    /// Counts one, and logs the first and then ever fewer.
+    /// Counts one more, and logs the first and then ever fewer.
     pub(crate) fn add(&self, server: &ServerName, what: &str) {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        what.clone_into(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        what.clone_into(&mut self.last.lock());
         if count.is_power_of_two() {
-            tracing::warn!(server.name = %server, count, "server wrote something that is no MCP message");
-            tracing::trace!(server.name = %server, what, "no MCP message");
+            tracing::warn!(server.name = %server, count, "server wrote something that is not an MCP message");
+            tracing::trace!(server.name = %server, what, "not an MCP message");
         }
     }
 
@@ -28,8 +29,12 @@ impl NonProtocolOutput {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The last one, cut short.
-    pub(crate) fn last(&self) -> String {
-        start_of(&self.last.lock().unwrap_or_else(PoisonError::into_inner))
+    /// How much there was and the last of it, for a message; `None` where there was nothing.
+    pub(crate) fn describe(&self) -> Option<String> {
+        let count = self.count();
+        (count > 0).then(|| {
+            let last = start_of(&self.last.lock());
+            format!("it wrote {count} lines that are not MCP messages, such as {last:?}")
+        })
     }
 }

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Call, Caller, Connection, Failure, SignOfLife};
+use crate::deadline::until;
 use crate::message::{Outgoing, Params};
 use crate::payload::Payload;
-use crate::server::until;
 
 /// Bounds and company of one request.
 pub(crate) struct RequestContext<'a> {

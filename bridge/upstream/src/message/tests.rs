@@ -184,28 +184,3 @@ fn a_request_carries_its_payload_unread() {
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t","arguments":{"b":1.0,"a":[]}}}"#
     );
 }
-
-#[test]
-fn ids_are_found_in_both_habits_and_never_inside_the_result() {
-    let found = |text: &str| {
-        sniff_id(
-            &text.as_bytes()[..text.len().min(200)],
-            &text.as_bytes()[text.len().saturating_sub(200)..],
-        )
-    };
-    assert_eq!(
-        found(r#"{"jsonrpc":"2.0","id":12,"result":{"x":"....."#),
-        Some(12)
-    );
-    assert_eq!(
-        found(r#"{"result":{"x":"..."},"jsonrpc":"2.0","id":12}"#),
-        Some(12)
-    );
-    assert_eq!(
-        found(r#"{"result":{"x":"..."},"id":"12","jsonrpc":"2.0"}"#),
-        Some(12)
-    );
-    assert_eq!(found(r#"{"result":{"x":"...","id":99}}"#), None);
-    assert_eq!(found(r#"{"result":{"id":99,"x":"..."#), None);
-    assert_eq!(found("Starting..."), None);
-}

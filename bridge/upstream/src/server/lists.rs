@@ -8,11 +8,15 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Server, until};
+use super::Server;
 use crate::connection::{Failure, RequestContext};
-use crate::list::{self, ToolList};
-use crate::{CallContext, Error, lock};
+use crate::deadline::until;
+use crate::list::{self, Pages, ToolList};
+use crate::start::RunningServer;
+use crate::{CallContext, Error};
 
+/// The method that lists tools.
+const TOOLS: &str = "tools/list";
 /// All pages of a list together may take this long.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -25,29 +29,32 @@ impl Server {
         if let Some(known) = self.fresh_tools() {
             return Ok(known);
         }
-        let running = self.connect(context).await?;
         let deadline = self.list_deadline(context);
-        let act = "tools/list";
         let turn = tokio::select! {
             turn = self.tools_request.lock() => turn,
-            () = context.cancel.cancelled() => return Err(self.error(act, Failure::Cancelled, &running)),
-            () = until(Some(deadline)) => return Err(self.error(act, Failure::TimedOut(LIST_TIMEOUT), &running)),
+            () = context.cancel.cancelled() => {
+                let (server, act) = (self.name().clone(), TOOLS.to_owned());
+                return Err(Error::Cancelled { server, act });
+            }
+            () = until(Some(deadline)) => {
+                return Err(Error::TimedOut {
+                    server: self.name().clone(),
+                    act: TOOLS.to_owned(),
+                    after: LIST_TIMEOUT,
+                    non_protocol: String::new(),
+                });
+            }
         };
         if let Some(known) = self.fresh_tools() {
             return Ok(known);
         }
-        // Before asking: a change that is told while the list is read makes it old again.
-        self.tools_stale.store(false, Ordering::SeqCst);
-        let pages = list::pages(&running.connection, act, "tools", || {
-            request_context(context, deadline)
-        })
-        .await;
-        let (entries, incomplete) = pages.map_err(|failure| {
-            self.tools_stale.store(true, Ordering::SeqCst);
-            self.error(act, failure, &running)
-        })?;
-        let list = Arc::new(self.compare(ToolList::read(entries, incomplete)));
-        *lock(&self.tools) = Some(Arc::clone(&list));
+        let pages = self.pages(TOOLS, "tools", context, deadline).await;
+        let (running, (entries, incomplete)) =
+            pages.inspect_err(|_| self.tools_stale.store(true, Ordering::SeqCst))?;
+        let mut list = ToolList::read(entries, incomplete);
+        running.connection.tools_listed(&mut list);
+        let list = Arc::new(self.compare(list));
+        *self.tools.lock() = Some(Arc::clone(&list));
         drop(turn);
         self.worked();
         Ok(list)
@@ -58,7 +65,8 @@ impl Server {
             .filter(|_| !self.tools_stale.load(Ordering::SeqCst))
     }
 
-    /// Leaves out what the definition does not let through, and notes what has disappeared since the last list.
+    /// Leaves out what the definition does not let through, and notes what has disappeared since the
+    /// last list.
     fn compare(&self, mut list: ToolList) -> ToolList {
         for (tool, reason) in &list.skipped {
             tracing::warn!(server.name = %self.name(), tool.name = tool, reason, "tool skipped");
@@ -87,19 +95,42 @@ impl Server {
         key: &str,
         context: &CallContext,
     ) -> Result<Vec<Value>, Error> {
-        let running = self.connect(context).await?;
         let deadline = self.list_deadline(context);
-        let pages = list::pages(&running.connection, method, key, || {
-            request_context(context, deadline)
-        })
-        .await;
-        let (entries, incomplete) =
-            pages.map_err(|failure| self.error(method, failure, &running))?;
+        let (_, (entries, incomplete)) = self.pages(method, key, context, deadline).await?;
         if let Some(reason) = incomplete {
             tracing::warn!(server.name = %self.name(), method, reason, "list is incomplete");
         }
         self.worked();
         Ok(entries)
+    }
+
+    /// All pages of a list, and who gave them. A server that ended before it can have seen the request
+    /// is started again, once.
+    async fn pages(
+        self: &Arc<Self>,
+        method: &'static str,
+        key: &str,
+        context: &CallContext,
+        deadline: Instant,
+    ) -> Result<(Arc<RunningServer>, Pages), Error> {
+        let mut running = self.connect(context).await?;
+        let mut restarted = false;
+        loop {
+            if method == TOOLS {
+                // Before asking: a change that is told while the list is read makes it old again.
+                self.tools_stale.store(false, Ordering::SeqCst);
+            }
+            let context_of_page = || request_context(context, deadline);
+            match list::pages(&running.connection, method, key, context_of_page).await {
+                Err(Failure::Closed { sent: false, .. }) if !restarted => {
+                    restarted = true;
+                    running.connection.ended().await;
+                    running = self.connect(context).await?;
+                }
+                Err(failure) => return Err(self.error(method, failure, &running)),
+                Ok(pages) => return Ok((running, pages)),
+            }
+        }
     }
 
     fn list_deadline(&self, context: &CallContext) -> Instant {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bridge_store::{StateFile, Tool, Update};
 use serde::Deserialize;
 use serde::de::value::Error as NoValue;
 use serde::de::{Deserializer, Error as _, Visitor};
@@ -21,9 +20,6 @@ const UNREAD: [(&str, &str); 5] = [
     ("project_file", "error"),
     ("ready", "pid"),
 ];
-
-/// A frame on the page that another crate writes.
-const WRITTEN_ELSEWHERE: &str = "rpc_response";
 
 /// The rows of the table below a heading: the first cell names a frame, the second its fields.
 fn table(heading: &str) -> Frames {
@@ -182,12 +178,18 @@ fn to_guest() -> Vec<ToGuest<'static>> {
         name: String::new(),
         message: String::new(),
     };
+    let card = ServerCard {
+        name: "",
+        alias: "",
+        description: None,
+        tools: Vec::new(),
+    };
     let execute = ToGuest::Execute {
         id: 1,
         cell: 1,
         code: "",
         limits,
-        servers: Box::leak(Box::new([Value::Null])),
+        servers: Box::leak(Box::new([card.encode()])),
         known: &[],
         failed: Box::leak(Box::new([failed])),
     };
@@ -215,8 +217,7 @@ fn to_guest() -> Vec<ToGuest<'static>> {
 
 #[test]
 fn frames_to_the_guest_are_on_the_page_with_their_fields() {
-    let mut page = table("To the guest");
-    assert!(page.remove(WRITTEN_ELSEWHERE).is_some());
+    let page = table("To the guest");
     let mut code = Frames::new();
     for frame in to_guest() {
         let mut line = Vec::new();
@@ -224,19 +225,29 @@ fn frames_to_the_guest_are_on_the_page_with_their_fields() {
         add(&mut code, &line);
     }
     let file = |view| StateFile {
-        path: String::new(),
-        bytes: Vec::new(),
+        path: "",
+        bytes: &[],
         view,
     };
-    let update = Update {
-        tools: Some((Vec::<Tool>::new(), String::new())),
+    let gone = [String::new()];
+    let update = StateUpdate {
+        tools: Some(SavedTools {
+            saved: Vec::new(),
+            own: "",
+        }),
         files: vec![file(false), file(true)],
-        gone: vec![String::new()],
+        gone: &gone,
         more: true,
-        ..Update::default()
     };
     for frame in State::frames(&update, true) {
         add(&mut code, &serde_json::to_vec(&frame).unwrap());
     }
+    let payload = RpcResponse {
+        call: 1,
+        result: Ok(&Value::Null),
+    };
+    let error = RpcResponse::refusal(1, "", "");
+    add(&mut code, &serde_json::to_vec(&payload).unwrap());
+    add(&mut code, &serde_json::to_vec(&error).unwrap());
     assert_eq!(page, code);
 }

@@ -3,29 +3,29 @@
 //! Three tasks serve it (its input, its output, its stderr) and one waits for its end, after which every waiting call
 //! fails with how it ended and its last words.
 
-mod output;
-
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::{Child, ChildStdin, Command};
+use bridge_common::lines::{EnvelopeScanner, Line, LineDecoder};
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::output::Reader;
-pub(super) use self::output::limited;
-use super::connection::{Connection, Failure, OnChange, Outbox};
-use super::group::Group;
-use super::message::Outgoing;
-use super::redact::Redactor;
-use super::watchdog::Watchdog;
+use super::inbox::{self, Inbox};
+use crate::connection::{Connection, Failure, OnChange, Outbox};
+use crate::group::Group;
+use crate::message::Outgoing;
+use crate::payload::LARGE;
+use crate::redact::Redactor;
 use bridge_catalog::ServerName;
+use bridge_guardian::Guardian;
 
 /// Messages waiting to be written, of any size; more make their senders wait.
 const QUEUE: usize = 8;
@@ -38,23 +38,23 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 const END_AFTER_OUTPUT: Duration = Duration::from_millis(500);
 
 /// What to start.
-pub(super) struct Program {
-    pub(super) server: ServerName,
-    pub(super) path: PathBuf,
-    pub(super) arguments: Vec<String>,
-    pub(super) environment: std::collections::BTreeMap<String, String>,
-    pub(super) cwd: PathBuf,
-    pub(super) redactor: Redactor,
-    pub(super) watchdog: Option<Watchdog>,
-    pub(super) result_bytes: usize,
+pub(crate) struct Program {
+    pub(crate) server: ServerName,
+    pub(crate) path: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: std::collections::BTreeMap<String, String>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) redactor: Redactor,
+    pub(crate) guardian: Option<Guardian>,
+    pub(crate) result_bytes: usize,
     /// Room for large answers.
-    pub(super) large: Arc<Semaphore>,
+    pub(crate) large: Arc<Semaphore>,
 }
 
 /// A running server process. Clones are the same process.
 #[derive(Clone)]
-pub(super) struct Process {
-    pub(super) connection: Arc<Connection>,
+pub(crate) struct Process {
+    pub(crate) connection: Arc<Connection>,
     redactor: Redactor,
     stop: CancellationToken,
     ended: CancellationToken,
@@ -62,7 +62,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts `program`.
-    pub(super) fn start(program: Program, on_change: OnChange) -> std::io::Result<Self> {
+    pub(crate) fn start(program: Program, on_change: OnChange) -> std::io::Result<Self> {
         let started = Instant::now();
         let mut child = Command::new(&program.path)
             .args(&program.arguments)
@@ -77,7 +77,7 @@ impl Process {
             .spawn()?;
         let group = child
             .id()
-            .and_then(|leader| Group::new(leader, program.watchdog));
+            .and_then(|leader| Group::new(leader, program.guardian));
         let (Some(input), Some(output), Some(errors), Some(group)) = (
             child.stdin.take(),
             child.stdout.take(),
@@ -94,14 +94,12 @@ impl Process {
         let ended = CancellationToken::new();
         let connection = Connection::new(program.server.clone(), Box::new(Pipe(sender)), on_change);
         let writer = tokio::spawn(write(input, queue, stop.clone()));
-        let reader = tokio::spawn({
-            let reader = Reader {
-                connection: Arc::clone(&connection),
-                result_bytes: program.result_bytes,
-                large: program.large,
-            };
-            reader.read(output)
-        });
+        let inbox = Inbox {
+            connection: Arc::clone(&connection),
+            result_bytes: program.result_bytes,
+            large: program.large,
+        };
+        let reader = tokio::spawn(read(inbox, output));
         let drain = tokio::spawn({
             let (connection, redactor) = (Arc::clone(&connection), program.redactor.clone());
             async move {
@@ -128,30 +126,30 @@ impl Process {
     }
 
     /// Ends it: closes its input, then asks, then kills. Returns when it is gone.
-    pub(super) async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.stop.cancel();
         self.ended.cancelled().await;
     }
 
     /// What it last wrote to stderr, or logged, without secrets.
-    pub(super) fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         self.redactor
             .text(&self.connection.tail.text())
             .into_owned()
     }
 
     /// Ends it when dropped, unless disarmed.
-    pub(super) fn stop_guard(&self) -> StopGuard {
+    pub(crate) fn stop_guard(&self) -> StopGuard {
         StopGuard(self.stop.clone().drop_guard())
     }
 }
 
 /// See [`Process::stop_guard`].
-pub(super) struct StopGuard(DropGuard);
+pub(crate) struct StopGuard(DropGuard);
 
 impl StopGuard {
     /// Lets the process live.
-    pub(super) fn disarm(self) {
+    pub(crate) fn disarm(self) {
         self.0.disarm();
     }
 }
@@ -238,7 +236,7 @@ fn hint(words: &str) -> Option<&'static str> {
 }
 
 /// The last lines of a text, for a message, and what helps.
-pub(super) fn shortened(words: &str) -> String {
+pub(crate) fn shortened(words: &str) -> String {
     const SHOWN: usize = 2000;
     let over = words.len().saturating_sub(SHOWN);
     let start = words
@@ -310,6 +308,36 @@ impl Outbox for Pipe {
 
     fn try_send(&self, message: Outgoing) -> bool {
         self.0.try_send(line(message)).is_ok()
+    }
+}
+
+/// Reads what the server writes to its standard output, to the end.
+async fn read(inbox: Inbox, mut output: ChildStdout) {
+    const PIECE: usize = 64 * 1024;
+    let mut lines = LineDecoder::<EnvelopeScanner>::new(inbox.message_bytes());
+    let mut buffer = BytesMut::new();
+    let mut room = None;
+    loop {
+        buffer.reserve(PIECE);
+        let ended = matches!(output.read_buf(&mut buffer).await, Ok(0) | Err(_));
+        lines.push(buffer.split().freeze());
+        while let Some(line) = lines
+            .next_line()
+            .or_else(|| ended.then(|| lines.finish()).flatten())
+        {
+            let messages = match line {
+                Line::Whole(text) => inbox.read(text).await,
+                Line::TooLong { bytes, summary } => vec![inbox::too_large(&summary, bytes)],
+            };
+            inbox.deliver(messages, room.take());
+        }
+        if ended {
+            return;
+        }
+        // As on any full pipe: the server waits where it writes more than there is room for.
+        if lines.pending() > LARGE && room.is_none() {
+            room = inbox.room().await;
+        }
     }
 }
 

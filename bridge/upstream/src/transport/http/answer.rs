@@ -1,0 +1,250 @@
+//! What a response over HTTP means: an answer, a stream of events, a lost session, or a failure.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use reqwest::Response;
+use rmcp::transport::auth::WWWAuthenticateParams;
+use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{TransportError, events};
+use crate::connection::Failure;
+use crate::message::{Answer, Envelope, Incoming, RpcError, code, start_of};
+use crate::payload::LARGE;
+use crate::transport::inbox::Inbox;
+
+/// Enough of an error page to recognise it by.
+const ERROR_BYTES: usize = 64 * 1024;
+
+/// What a message was answered with.
+pub(super) enum Reply {
+    /// The server has taken the message; an answer comes on another stream, if one is due.
+    Accepted,
+    /// Messages, the answer among them, and the room that was claimed for a large one.
+    Messages(Vec<Incoming>, Option<OwnedSemaphorePermit>),
+    /// A stream of events, the answer among them.
+    Events(Response),
+    /// The server does not know the session, and did nothing.
+    SessionLost,
+}
+
+/// Reads the response to a message: to the request with this id, or to what has no answer.
+pub(super) async fn read(
+    response: Response,
+    inbox: &Inbox,
+    request: Option<u64>,
+    has_session: bool,
+) -> Result<Reply, Failure> {
+    let status = response.status();
+    if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        return Ok(Reply::Accepted);
+    }
+    if has_session && matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+        return Ok(Reply::SessionLost);
+    }
+    let kind = media_type(&response);
+    if status.is_success() {
+        let Some(id) = request else {
+            return Ok(Reply::Accepted);
+        };
+        if kind.starts_with(events::MEDIA_TYPE) {
+            return Ok(Reply::Events(response));
+        }
+        return read_answer(response, inbox, id, &kind, has_session).await;
+    }
+    let overload = status_error(&response);
+    let (body, _) = body(response, ERROR_BYTES, false, inbox).await?;
+    match error_in(&body) {
+        Some(refusal) if has_session && refusal.is_of_session(status) => Ok(Reply::SessionLost),
+        Some(refusal) => Err(Failure::Rpc(refusal.error)),
+        None if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            Err(overload.into())
+        }
+        None => Err(not_a_message(status, kind, &body).into()),
+    }
+}
+
+/// The messages in a body of JSON, which has to hold the answer.
+async fn read_answer(
+    response: Response,
+    inbox: &Inbox,
+    id: u64,
+    kind: &str,
+    has_session: bool,
+) -> Result<Reply, Failure> {
+    let status = response.status();
+    let is_json = kind.starts_with("application/json");
+    let limit = if is_json {
+        inbox.message_bytes()
+    } else {
+        ERROR_BYTES
+    };
+    let (body, room) = body(response, limit, is_json, inbox).await?;
+    let start = body.trim_ascii_start();
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    if !start.starts_with(b"{") && !start.starts_with(b"[") {
+        return Err(not_a_message(status, kind.to_owned(), &body).into());
+    }
+    if has_session
+        && body.len() <= ERROR_BYTES
+        && error_in(&body).is_some_and(|refusal| refusal.is_of_session(status))
+    {
+        return Ok(Reply::SessionLost);
+    }
+    let shown = start_of(&String::from_utf8_lossy(
+        &start[..start.len().min(ERROR_BYTES)],
+    ));
+    let messages = read_messages(body.into(), inbox, Some(id)).await;
+    if is_among(&messages, id) {
+        Ok(Reply::Messages(messages, room))
+    } else {
+        inbox.deliver(messages, None);
+        Err(Failure::Malformed(shown))
+    }
+}
+
+/// The messages in a text that the server sent in answer to a request, or on the stream of none.
+/// What it asks meanwhile belongs to that request, and so does an answer that names none.
+pub(super) async fn read_messages(
+    text: Bytes,
+    inbox: &Inbox,
+    request: Option<u64>,
+) -> Vec<Incoming> {
+    let mut messages = inbox.read(text).await;
+    for message in &mut messages {
+        match message {
+            Incoming::Request { origin, .. } => *origin = request,
+            Incoming::Answer { id: id @ None, .. } => *id = request,
+            Incoming::Answer {
+                answer: Answer::Result(result),
+                ..
+            } => result.join_lines(),
+            _ => {}
+        }
+    }
+    messages
+}
+
+/// Whether the answer to the request `wanted` is among `messages`.
+pub(super) fn is_among(messages: &[Incoming], wanted: u64) -> bool {
+    messages
+        .iter()
+        .any(|message| matches!(message, Incoming::Answer { id: Some(id), .. } if *id == wanted))
+}
+
+/// The body of a response; over the limit an error where it has to be whole, else its beginning.
+async fn body(
+    mut response: Response,
+    limit: usize,
+    whole: bool,
+    inbox: &Inbox,
+) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>), Failure> {
+    let mut body = Vec::new();
+    let mut room = None;
+    while let Some(chunk) = response.chunk().await.map_err(TransportError::from)? {
+        let rest = limit - body.len();
+        if chunk.len() > rest {
+            if whole {
+                let bytes = limit as u64;
+                return Err(Failure::TooLarge { bytes });
+            }
+            body.extend_from_slice(&chunk[..rest]);
+            break;
+        }
+        body.extend_from_slice(&chunk);
+        if body.len() > LARGE && room.is_none() {
+            room = inbox.room().await;
+        }
+    }
+    Ok((body, room))
+}
+
+/// An error of the server, and whether it names the request that it is about.
+struct Refusal {
+    error: RpcError,
+    names_request: bool,
+}
+
+impl Refusal {
+    /// Whether the server says that it does not know the session. Servers differ in how: the
+    /// specification wants 404; some answer with an error that names no request, since they did not
+    /// look at the request: -32001 with any status, or -32000 with 400.
+    fn is_of_session(&self, status: StatusCode) -> bool {
+        match self.error.code {
+            code::UNKNOWN_SESSION => !status.is_success() || !self.names_request,
+            code::SERVER_ERROR => status == StatusCode::BAD_REQUEST && !self.names_request,
+            _ => false,
+        }
+    }
+}
+
+/// The JSON-RPC error that a body consists of.
+fn error_in(body: &[u8]) -> Option<Refusal> {
+    let text = std::str::from_utf8(body).ok()?;
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+    let error = envelope.error.map(RawValue::get)?;
+    error.starts_with('{').then(|| Refusal {
+        error: RpcError::read(error),
+        names_request: envelope.id.is_some(),
+    })
+}
+
+/// Whether the body of a refused request says that the server does not know the session.
+pub(super) async fn is_unknown_session(mut response: Response) -> bool {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() > ERROR_BYTES {
+            return false;
+        }
+    }
+    error_in(&body).is_some_and(|refusal| refusal.error.code == code::UNKNOWN_SESSION)
+}
+
+/// Where the server is overloaded or broken, and when it wants to be asked again.
+pub(super) fn status_error(response: &Response) -> TransportError {
+    TransportError::Status {
+        status: response.status().as_u16(),
+        retry_after: text(response, &RETRY_AFTER).map(|after| start_of(&after)),
+    }
+}
+
+fn not_a_message(status: StatusCode, kind: String, body: &[u8]) -> TransportError {
+    let body = String::from_utf8_lossy(body);
+    match body.trim() {
+        _ if status.is_redirection() => TransportError::Redirected(status),
+        "" => TransportError::Empty(status),
+        body => TransportError::NotAMessage {
+            status,
+            kind,
+            start: start_of(body),
+        },
+    }
+}
+
+/// The media type of a response, in lower case; empty where it has none.
+pub(super) fn media_type(response: &Response) -> String {
+    text(response, &CONTENT_TYPE)
+        .unwrap_or_default()
+        .to_ascii_lowercase()
+}
+
+/// What the server wants to be shown instead of what it refused.
+pub(super) fn challenge(response: &Response) -> Option<String> {
+    text(response, &WWW_AUTHENTICATE)
+}
+
+/// The scope that a challenge asks for.
+pub(super) fn scope(challenge: &str, url: &reqwest::Url) -> Option<String> {
+    WWWAuthenticateParams::parse(challenge, url).scope
+}
+
+fn text(response: &Response, name: &HeaderName) -> Option<String> {
+    response
+        .headers()
+        .get(name)
+        .and_then(|value: &HeaderValue| value.to_str().ok())
+        .map(str::to_owned)
+}
