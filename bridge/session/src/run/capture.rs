@@ -1,25 +1,26 @@
 //! What user code wrote, kept up to a limit that holds whatever the guest does.
 
-use super::{Captured, Displays};
+use super::display::Displays;
+use super::outcome::Captured;
 use bridge_wire::{Dropped, StreamKind};
 
 /// Bytes kept of the end of a stream that is over its limit.
 const TAIL: usize = 64 << 10;
 
-/// Both streams of one run, and what it shows.
+/// Both streams of one run, and what the run shows.
 #[derive(Debug, Default)]
-pub(super) struct Capture {
+pub(crate) struct Capture {
     /// Standard output.
-    pub(super) stdout: Captured,
+    pub(crate) stdout: Captured,
     /// Standard error.
-    pub(super) stderr: Captured,
+    pub(crate) stderr: Captured,
     /// Pictures and documents.
-    pub(super) displays: Displays,
+    pub(crate) displays: Displays,
 }
 
-/// How far it has been read: bytes kept, and bytes and lines dropped, of each stream; displays kept and dropped.
+/// How far a capture has been read: bytes kept, and bytes and lines dropped, of each stream; displays kept and dropped.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Position {
+pub(crate) struct Position {
     stdout: (usize, u64, u64),
     stderr: (usize, u64, u64),
     displays: (usize, u64),
@@ -27,7 +28,7 @@ pub(super) struct Position {
 
 impl Capture {
     /// Keeps what fits below `limit` and counts the rest.
-    pub(super) fn push(&mut self, kind: StreamKind, bytes: &[u8], limit: u64) {
+    pub(crate) fn push(&mut self, kind: StreamKind, bytes: &[u8], limit: u64) {
         let stream = match kind {
             StreamKind::Stdout => &mut self.stdout,
             StreamKind::Stderr => &mut self.stderr,
@@ -43,8 +44,8 @@ impl Capture {
         }
     }
 
-    /// Where its end is now.
-    pub(super) fn position(&self) -> Position {
+    /// Where the capture ends now.
+    pub(crate) fn position(&self) -> Position {
         let of = |stream: &Captured| (stream.bytes.len(), stream.dropped, stream.dropped_lines);
         Position {
             stdout: of(&self.stdout),
@@ -53,8 +54,8 @@ impl Capture {
         }
     }
 
-    /// What has come since its end was there.
-    pub(super) fn after(&self, position: Position) -> Self {
+    /// What has come since the capture ended at `position`.
+    pub(crate) fn after(&self, position: Position) -> Self {
         let of = |stream: &Captured, (bytes, dropped, lines): (usize, u64, u64)| Captured {
             bytes: stream.bytes.get(bytes..).unwrap_or_default().to_vec(),
             dropped: stream.dropped.saturating_sub(dropped),
@@ -70,14 +71,14 @@ impl Capture {
         }
     }
 
-    /// Bytes that it holds.
-    pub(super) fn bytes(&self) -> usize {
+    /// Bytes that the capture holds.
+    pub(crate) fn bytes(&self) -> usize {
         let of = |stream: &Captured| stream.bytes.len() + stream.tail.len();
         of(&self.stdout) + of(&self.stderr) + self.displays.bytes()
     }
 
-    /// Holds what was kept under another limit to this one.
-    pub(super) fn cut(&mut self, limit: u64) {
+    /// Cuts what was kept under another limit down to this one.
+    pub(crate) fn cut(&mut self, limit: u64) {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         for stream in [&mut self.stdout, &mut self.stderr] {
             let over = stream.bytes.split_off(limit.min(stream.bytes.len()));
@@ -87,8 +88,8 @@ impl Capture {
         }
     }
 
-    /// Adds what has come apart from it.
-    pub(super) fn add(&mut self, more: Self, limit: u64) {
+    /// Adds what was captured elsewhere meanwhile.
+    pub(crate) fn add(&mut self, more: Self, limit: u64) {
         self.push(StreamKind::Stdout, &more.stdout.bytes, limit);
         self.push(StreamKind::Stderr, &more.stderr.bytes, limit);
         for (stream, more) in [
@@ -104,14 +105,14 @@ impl Capture {
         }
     }
 
-    /// Adds what the guest says that it dropped of each stream.
-    pub(super) fn drop_more(&mut self, dropped: [Dropped; 2]) {
+    /// Adds what the guest says it dropped of each stream.
+    pub(crate) fn drop_more(&mut self, dropped: [Dropped; 2]) {
         for (stream, dropped) in [&mut self.stdout, &mut self.stderr]
             .into_iter()
             .zip(dropped)
         {
             stream.dropped = stream.dropped.saturating_add(dropped.bytes);
-            // It cannot have dropped more lines than bytes, whatever it says.
+            // A guest cannot have dropped more lines than bytes, whatever it says.
             stream.dropped_lines = stream
                 .dropped_lines
                 .saturating_add(dropped.lines.min(dropped.bytes));

@@ -2,7 +2,7 @@
 //! [`HOLD_LIMIT`] in all: whoever answers slowly does not fail the run, and a question that nobody answers does not keep
 //! a session for ever.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,27 +10,29 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use bridge_common::Mutex;
 use bridge_upstream::{Event, Interact, Question, Reply};
 
 /// For how long, in all, open questions stop the clock of one call.
-pub(super) const HOLD_LIMIT: Duration = Duration::from_secs(10 * 60);
+pub(crate) const HOLD_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// The clock of one call.
-pub(super) struct Clock {
-    state: Mutex<State>,
+pub(crate) struct Clock {
+    state: Mutex<ClockState>,
     changed: Notify,
 }
 
-struct State {
+struct ClockState {
     deadline: Instant,
-    /// Open questions, and since when there have been some.
+    /// Number of open questions.
     open: usize,
+    /// Since when at least one question has been open.
     since: Instant,
     /// For how long the clock may still be stopped.
     left: Duration,
 }
 
-impl State {
+impl ClockState {
     /// When time is up, as things are.
     fn end(&self) -> Instant {
         match self.open {
@@ -41,11 +43,11 @@ impl State {
 }
 
 impl Clock {
-    /// Time is up after `limit`.
-    pub(super) fn new(limit: Duration) -> Arc<Self> {
+    /// A clock whose time is up after `limit`.
+    pub(crate) fn new(limit: Duration) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
-            state: Mutex::new(State {
+            state: Mutex::new(ClockState {
                 deadline: now + limit,
                 open: 0,
                 since: now,
@@ -55,14 +57,14 @@ impl Clock {
         })
     }
 
-    /// Gives more time.
-    pub(super) fn extend(&self, by: Duration) {
+    /// Moves the end of the time limit back.
+    pub(crate) fn extend(&self, by: Duration) {
         self.lock().deadline += by;
         self.changed.notify_one();
     }
 
-    /// Waits until time is up. One at a time may wait.
-    pub(super) async fn run_out(&self) {
+    /// Waits until time is up. Only one caller at a time may wait.
+    pub(crate) async fn run_out(&self) {
         loop {
             let end = self.lock().end();
             tokio::select! {
@@ -76,7 +78,7 @@ impl Clock {
         }
     }
 
-    /// Stops the clock until what comes back is dropped.
+    /// Stops the clock until the returned guard is dropped.
     fn hold(self: &Arc<Self>) -> Hold {
         let mut state = self.lock();
         if state.open == 0 {
@@ -88,8 +90,8 @@ impl Clock {
         Hold(Arc::clone(self))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
+        self.state.lock()
     }
 }
 
@@ -109,10 +111,10 @@ impl Drop for Hold {
     }
 }
 
-/// The client of a call: its questions stop the clock.
-pub(super) struct ClockStoppingClient {
-    pub(super) client: Arc<dyn Interact>,
-    pub(super) clock: Arc<Clock>,
+/// The client of a call; while it is asked something, the clock of the call stands still.
+pub(crate) struct ClockStoppingClient {
+    pub(crate) client: Arc<dyn Interact>,
+    pub(crate) clock: Arc<Clock>,
 }
 
 #[async_trait]
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn questions_stop_the_clock_for_so_long_and_no_longer() {
+    async fn questions_stop_the_clock_up_to_the_hold_limit() {
         let clock = Clock::new(seconds(30));
         let _asked = clock.hold();
         assert_eq!(seconds_until(&clock).await, 30 + HOLD_LIMIT.as_secs());
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn more_time_may_be_given() {
+    async fn extending_the_clock_moves_its_end() {
         let clock = Clock::new(seconds(30));
         clock.extend(seconds(10));
         assert_eq!(seconds_until(&clock).await, 40);

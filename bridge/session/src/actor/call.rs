@@ -1,40 +1,45 @@
-//! A call under way: until when it may take, and how it waits for a start.
+//! A call that is being served: how much time it has, and how it waits for a start.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::super::clock::{Clock, ClockStoppingClient};
-use super::super::execution::Stop;
-use super::super::start::{RunningGuest, Starting};
-use super::super::{LaunchError, Progress, RunRequest};
+use crate::api::{LaunchError, Progress, RunRequest};
+use crate::guest::running::RunningGuest;
+use crate::guest::start::Starting;
+use crate::run::clock::{Clock, ClockStoppingClient};
+use crate::run::ending::Stop;
 use bridge_upstream::Interact;
 
-/// For a start to make progress: from its beginning or from its last report to the next.
-pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
+/// Time that a start has from its beginning, or from its last report, to the next sign of progress.
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Longer time limits are cut to this; it keeps clock arithmetic from overflowing.
-pub(super) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Longer time limits are cut to this, which keeps clock arithmetic from overflowing.
+pub(crate) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What a call may take.
-pub(super) struct Caller<'a> {
-    pub(super) request: &'a RunRequest,
+/// A call that is being served.
+pub(crate) struct ActiveCall<'a> {
+    /// What the call asks for.
+    pub(crate) request: &'a RunRequest,
     /// The client; its questions stop the clock.
-    pub(super) interact: Arc<dyn Interact>,
+    pub(crate) interact: Arc<dyn Interact>,
     clock: Arc<Clock>,
 }
 
 /// How waiting for a start ended.
-pub(super) enum Waited {
+pub(crate) enum Waited {
+    /// The start did.
     Finished(Box<Result<RunningGuest, LaunchError>>),
+    /// The call is to end early.
     Stopped(Stop),
+    /// The start made no progress for too long.
     Stalled,
 }
 
-impl<'a> Caller<'a> {
-    /// Its clock begins now.
-    pub(super) fn new(request: &'a RunRequest) -> Self {
+impl<'a> ActiveCall<'a> {
+    /// A call whose clock begins now.
+    pub(crate) fn new(request: &'a RunRequest) -> Self {
         let clock = Clock::new(request.timeout.min(FOREVER));
         Self {
             request,
@@ -47,16 +52,16 @@ impl<'a> Caller<'a> {
     }
 
     /// Waits until the call is to end early; by its time limit only while the clock is `ticking`.
-    pub(super) async fn stop(&self, ticking: bool) -> Stop {
+    pub(crate) async fn stop(&self, ticking: bool) -> Stop {
         tokio::select! {
             biased;
             () = self.request.cancel.cancelled() => Stop::Cancelled,
-            () = self.clock.run_out(), if ticking => Stop::Timeout,
+            () = self.clock.run_out(), if ticking => Stop::TimeLimit,
         }
     }
 
     /// Waits for a start. From the first report of a long phase on, the call's clock stands still.
-    pub(super) async fn wait_for(
+    pub(crate) async fn wait_for(
         &mut self,
         starting: &mut Starting,
         progress: Arc<dyn Progress>,

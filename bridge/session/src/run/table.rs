@@ -2,23 +2,21 @@
 //! answer was lost can come back for it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
-use super::Error;
-use super::name::SessionName;
-use super::run::Run;
+use super::Run;
+use crate::api::{Error, KEPT_FOR};
+use crate::name::SessionName;
+use bridge_common::Mutex;
 
-/// How long the result of a run is kept.
-pub const KEPT_FOR: Duration = Duration::from_secs(600);
-
-/// Results that are kept.
+/// Most results that are kept.
 const KEPT: usize = 32;
 
 /// Bytes of output that they may hold together; the latest is kept in any case, up to the limit on output.
 const KEPT_BYTES: usize = 32 << 20;
 
-/// How often it is looked whether one has been kept for long enough.
+/// Time between two looks for results that have been kept for long enough.
 const SWEEP: Duration = Duration::from_secs(60);
 
 /// Instead of a name: the latest run of the session.
@@ -27,49 +25,50 @@ const LAST: &str = "last";
 /// Runs that an error names.
 const NAMED: usize = 5;
 
-/// All runs of some sessions.
+/// The runs of all sessions of one bridge.
 #[derive(Default)]
-pub(super) struct Runs(Mutex<Known>);
+pub(crate) struct RunTable(Mutex<Entries>);
 
 #[derive(Default)]
-struct Known {
-    /// In the order in which they were asked for.
+struct Entries {
+    /// Runs in the order in which they were asked for.
     runs: VecDeque<Arc<Run>>,
+    /// A task drops old results.
     is_swept: bool,
 }
 
-impl Runs {
+impl RunTable {
     /// Remembers a run.
-    pub(super) fn add(self: &Arc<Self>, run: &Arc<Run>) {
-        let mut known = self.lock();
-        known.forget_old();
-        known.runs.push_back(Arc::clone(run));
-        if !std::mem::replace(&mut known.is_swept, true) {
+    pub(crate) fn add(self: &Arc<Self>, run: &Arc<Run>) {
+        let mut entries = self.lock();
+        entries.forget_old();
+        entries.runs.push_back(Arc::clone(run));
+        if !std::mem::replace(&mut entries.is_swept, true) {
             tokio::spawn(sweep(Arc::downgrade(self)));
         }
     }
 
     /// The run of this name, or the latest one of the session.
-    pub(super) fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Error> {
+    pub(crate) fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Error> {
         let name = session
             .map(|session| SessionName::parse(Some(session)))
             .transpose()?;
-        let mut known = self.lock();
-        known.forget_old();
-        let unknown = |known: &Known, session| Error::UnknownRun {
+        let mut entries = self.lock();
+        entries.forget_old();
+        let unknown = |entries: &Entries, session| Error::UnknownRun {
             id: id.chars().take(64).collect(),
             session,
-            known: known.names(),
+            known: entries.names(),
         };
         if id == LAST {
             let name = name.map_or_else(|| SessionName::parse(None), Ok)?;
             let name = name.as_str();
             let latest = |run: &&Arc<Run>| run.session() == name;
-            let found = known.runs.iter().rev().find(latest).cloned();
-            return found.ok_or_else(|| unknown(&known, Some(name.to_owned())));
+            let found = entries.runs.iter().rev().find(latest).cloned();
+            return found.ok_or_else(|| unknown(&entries, Some(name.to_owned())));
         }
-        let found = known.runs.iter().find(|run| run.id() == id).cloned();
-        let found = found.ok_or_else(|| unknown(&known, None))?;
+        let found = entries.runs.iter().find(|run| run.id() == id).cloned();
+        let found = found.ok_or_else(|| unknown(&entries, None))?;
         match name {
             Some(name) if found.session() != name.as_str() => Err(Error::RunElsewhere {
                 id: id.to_owned(),
@@ -79,12 +78,12 @@ impl Runs {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock()
     }
 }
 
-impl Known {
+impl Entries {
     /// Drops results that are too old, too many or too large, the oldest first.
     fn forget_old(&mut self) {
         let (mut count, mut bytes) = (0, 0);
@@ -115,15 +114,15 @@ impl Known {
     }
 }
 
-/// Until nothing is left to forget.
-async fn sweep(runs: Weak<Runs>) {
+/// Drops old results from time to time, until nothing is left to forget.
+async fn sweep(runs: Weak<RunTable>) {
     loop {
         tokio::time::sleep(SWEEP).await;
         let Some(runs) = runs.upgrade() else { return };
-        let mut known = runs.lock();
-        known.forget_old();
-        if known.runs.is_empty() {
-            known.is_swept = false;
+        let mut entries = runs.lock();
+        entries.forget_old();
+        if entries.runs.is_empty() {
+            entries.is_swept = false;
             return;
         }
     }

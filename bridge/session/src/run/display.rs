@@ -1,23 +1,23 @@
-//! What a run shows besides text: pictures, whose bytes must be what their type says, and documents. Bounded in number
-//! and size, whatever the guest sends.
+//! What a run shows besides text: pictures, whose bytes must match their type, and documents. Number and size are bounded,
+//! whatever the guest sends.
 
 use bridge_common::media;
 
-/// Displays of one run.
+/// Most displays of one run.
 const MOST: usize = 16;
-/// Bytes of all of them.
+/// Bytes of all displays of one run together.
 const MOST_BYTES: usize = 12 << 20;
 
-/// One thing shown.
+/// One picture or document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Display {
-    /// Its type: a picture's, or one of a few of text.
+    /// Media type: a picture's, or one of a few of text.
     pub mime: &'static str,
-    /// What it is.
+    /// The picture or document itself.
     pub content: Content,
 }
 
-/// What is shown.
+/// Content of a display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A picture as models take them.
@@ -27,7 +27,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Its bytes.
+    /// The content as bytes.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Image(bytes) => bytes,
@@ -36,18 +36,18 @@ impl Content {
     }
 }
 
-/// All that a run has shown.
+/// Everything that a run has shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Displays {
-    /// In order.
+    /// Displays in the order in which they were shown.
     pub shown: Vec<Display>,
-    /// How many more there were: too many, too large, or not what they said they were.
+    /// How many more were left out: too many, too large, or not of the type that they claimed.
     pub left_out: u64,
     bytes: usize,
 }
 
 impl Displays {
-    /// Those after so many.
+    /// Displays after the first `shown` and `left_out`.
     pub(crate) fn after(&self, shown: usize, left_out: u64) -> Self {
         let shown = self.shown.get(shown..).unwrap_or_default().to_vec();
         let bytes = shown.iter().map(|one| one.content.as_bytes().len());
@@ -58,12 +58,12 @@ impl Displays {
         }
     }
 
-    /// Bytes that they hold.
+    /// Bytes that all displays hold.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes one more, if it is sound and fits.
+    /// Adds a display if it is sound and fits, and counts it otherwise.
     pub fn push(&mut self, mime: &str, content: Vec<u8>) {
         let fits = self.shown.len() < MOST && self.bytes + content.len() <= MOST_BYTES;
         match checked(mime, content).filter(|_| fits) {
@@ -107,7 +107,7 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 
     #[test]
-    fn only_what_is_what_it_says_is_shown() {
+    fn displays_must_match_their_type() {
         let mut displays = Displays::default();
         displays.push("image/png", PNG.to_vec());
         displays.push("image/svg+xml", b"<svg/>".to_vec());
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_is_taken_or_counted(
+        fn every_display_is_shown_or_counted(
             mime in prop_oneof![Just("image/png".to_owned()), Just("text/html".to_owned()), ".{0,20}"],
             content in proptest::collection::vec(any::<u8>(), 0..50),
         ) {

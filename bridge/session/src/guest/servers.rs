@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use crate::run::notes::Note;
 use bridge_broker::{GuestError, Loaded, Scope};
 use bridge_catalog::ServerName;
 use bridge_wire::{EncodedCard, FailedServer};
@@ -10,27 +11,27 @@ use futures_util::future::MaybeDone;
 
 /// Bytes of descriptions of tools that one call may bring to the guest.
 const CARDS_LIMIT: usize = 15 << 20;
-/// Servers that failed of which the answer tells.
+/// Failed servers that an answer tells of by name.
 const TOLD: usize = 5;
-/// Characters of what is told of each.
+/// Characters of what an answer tells of each.
 const WORDS: usize = 1_000;
 
-/// What an execution is given of servers.
+/// What an execution is given about servers.
 #[derive(Debug, Default)]
-pub(super) struct ServerCards {
-    /// For the guest to make proxies of.
-    pub(super) cards: Vec<EncodedCard>,
-    /// Names that could be loaded.
-    pub(super) known: Vec<String>,
-    /// Asked for, and not up. First those of which the answer has to tell.
-    pub(super) failed: Vec<FailedServer>,
-    /// How many those are: later calls do not repeat what an earlier one has told.
+pub(crate) struct ServerCards {
+    /// Servers that the guest makes proxies for.
+    pub(crate) cards: Vec<EncodedCard>,
+    /// Names of servers that could be loaded.
+    pub(crate) known: Vec<String>,
+    /// Servers that were asked for and are not up; first those of which the answer has to tell.
+    pub(crate) failed: Vec<FailedServer>,
+    /// How many of them the answer has to tell of: later calls do not repeat what an earlier one has told.
     news: usize,
 }
 
 impl ServerCards {
-    /// Of what was loaded. A server whose tools do not fit into a frame has failed.
-    pub(super) fn new(loaded: Loaded) -> Self {
+    /// What the guest is given of `loaded`. A server whose tools do not fit into a frame counts as failed.
+    pub(crate) fn new(loaded: Loaded) -> Self {
         let entry = |(name, refusal): (ServerName, GuestError)| FailedServer {
             name: name.0,
             message: refusal.message,
@@ -65,19 +66,22 @@ impl ServerCards {
         }
     }
 
-    /// What is to be said of servers that failed.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let words = |failed: &FailedServer| failed.message.chars().take(WORDS).collect();
+    /// What the answer tells of servers that failed.
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        let words = |failed: &FailedServer| {
+            let words = failed.message.chars().take(WORDS);
+            Note::ServerFailed(words.collect())
+        };
         let news = self.failed.iter().take(self.news.min(TOLD));
-        let mut notes: Vec<String> = news.map(words).collect();
+        let mut notes: Vec<Note> = news.map(words).collect();
         if self.news > TOLD {
-            notes.push(format!("{} more servers failed", self.news - TOLD));
+            notes.push(Note::MoreServersFailed(self.news - TOLD));
         }
         notes
     }
 
-    /// Names of the servers that the session can use as it is.
-    pub(super) fn loaded(&self, scope: &Scope) -> Vec<String> {
+    /// Names of the servers that the session can use right now.
+    pub(crate) fn loaded(&self, scope: &Scope) -> Vec<String> {
         let names = scope.allowed().into_iter().map(|name| name.0);
         names
             .filter(|name| !self.failed.iter().any(|failed| failed.name == *name))
@@ -85,8 +89,8 @@ impl ServerCards {
     }
 }
 
-/// Waits until loading was refused; for ever where it was not.
-pub(super) async fn until_refused<F>(mut loading: Pin<&mut MaybeDone<F>>)
+/// Waits until loading is refused; for ever where it succeeds.
+pub(crate) async fn until_refused<F>(mut loading: Pin<&mut MaybeDone<F>>)
 where
     F: Future<Output = Result<Loaded, GuestError>>,
 {

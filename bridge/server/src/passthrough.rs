@@ -1,4 +1,5 @@
-//! What goes to rmcp's types and back unchanged: the questions within an answer, whose schemas they would sort and cut.
+//! Questions within an answer, passed through rmcp unchanged: its types would sort and cut the
+//! schemas of forms.
 
 use std::borrow::Cow;
 
@@ -12,20 +13,20 @@ use serde_json::{Map, Value, json};
 
 use super::Server;
 
-/// Where the questions are on their way through rmcp.
+/// Key of the metadata that carries the questions through rmcp.
 const QUESTIONS: &str = "io.mcp-code-bridge/questions";
 
-/// The server as it is served.
-pub(super) struct Exact(pub(super) Server);
+/// The server as rmcp serves it: puts the questions of answers back where the protocol wants them.
+pub(super) struct QuestionPassthrough(pub(super) Server);
 
-/// An answer that asks.
-pub(super) fn asking(questions: Map<String, Value>, state: String) -> InputRequiredResult {
+/// An answer that asks the client `questions`; the client calls again with `state`.
+pub(super) fn input_required(questions: Map<String, Value>, state: String) -> InputRequiredResult {
     let mut meta = MetaObject::new();
     meta.0.insert(QUESTIONS.to_owned(), questions.into());
     InputRequiredResult::from_request_state(state).with_meta(meta)
 }
 
-fn unwrapped(result: ServerResult) -> ServerResult {
+fn with_questions(result: ServerResult) -> ServerResult {
     match result {
         ServerResult::InputRequiredResult(InputRequiredResult {
             meta: Some(mut meta),
@@ -43,7 +44,7 @@ fn unwrapped(result: ServerResult) -> ServerResult {
     }
 }
 
-impl Service<RoleServer> for Exact {
+impl Service<RoleServer> for QuestionPassthrough {
     async fn handle_request(
         &self,
         request: ClientRequest,
@@ -51,7 +52,7 @@ impl Service<RoleServer> for Exact {
     ) -> Result<ServerResult, ErrorData> {
         Service::handle_request(&self.0, request, context)
             .await
-            .map(unwrapped)
+            .map(with_questions)
     }
 
     async fn handle_notification(

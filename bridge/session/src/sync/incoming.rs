@@ -4,27 +4,30 @@ use std::collections::BTreeSet;
 
 use bridge_wire::FilePiece;
 
-/// Those that are being sent.
-pub(super) struct Incoming {
-    /// Of the request.
-    pub(super) id: u64,
+/// The files of one request while they are being sent.
+pub(crate) struct Incoming {
+    /// Number of the request.
+    pub(crate) id: u64,
+    /// Files that have not come.
     wanted: BTreeSet<String>,
-    /// That are whole.
-    pub(super) files: Vec<(String, Vec<u8>)>,
+    /// Files that are whole.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    /// The file whose pieces are coming.
     partial: Option<(String, Vec<u8>)>,
+    /// Bytes that may still come.
     room: usize,
-    /// That the guest could not read, or that were too much.
-    pub(super) unread: Vec<String>,
-    /// The guest has sent all.
-    pub(super) done: bool,
+    /// Files that the guest could not read, or for which there was no room.
+    pub(crate) unread: Vec<String>,
+    /// The guest has sent everything.
+    pub(crate) done: bool,
 }
 
 impl Incoming {
-    /// `room`: how many bytes all may have together.
-    pub(super) fn new(id: u64, paths: Vec<String>, room: usize) -> Self {
+    /// Expects these files, which may have `room` bytes together.
+    pub(crate) fn new(id: u64, paths: &[String], room: usize) -> Self {
         Self {
             id,
-            wanted: paths.into_iter().collect(),
+            wanted: paths.iter().cloned().collect(),
             files: Vec::new(),
             partial: None,
             room,
@@ -33,8 +36,8 @@ impl Incoming {
         }
     }
 
-    /// A piece of one; false where nobody asked for it.
-    pub(super) fn take(&mut self, piece: FilePiece<'_>) -> bool {
+    /// Takes a piece of a file; false where nobody asked for it.
+    pub(crate) fn take(&mut self, piece: FilePiece<'_>) -> bool {
         let path = piece.path.as_ref();
         if self.done || !self.wanted.contains(path) {
             return false;

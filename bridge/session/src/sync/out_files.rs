@@ -1,76 +1,52 @@
-//! Files that code leaves in `/workspace/out`: which there are, and their content, asked of the guest piece by piece, also
-//! while it runs code. Nothing is kept here but the list; the files are gone with their guest.
+//! Files that code leaves in `/workspace/out`: their list, and their content, which the guest is asked for piece by piece,
+//! also while it runs code. Only the list is kept here; the files are gone with their guest.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::name::SessionName;
-use bridge_wire::{DoneFile, ToGuest};
+use crate::name::SessionName;
+use crate::run::outcome::OutFile;
+use bridge_common::Mutex;
+use bridge_wire::{DoneFile, Link, ToGuest};
 
-/// Bytes of one file that can be read.
+/// Most bytes that a file may have to be read.
 pub const FILE_LIMIT: u64 = 8 << 20;
-/// Files listed of one session.
+/// Files that are listed of one session.
 const MOST: usize = 100;
-/// Bytes of a path.
+/// Most bytes of a path.
 const PATH_LIMIT: usize = 1024;
-/// Bytes asked for at once.
+/// Bytes that are asked for at once.
 const PIECE: u64 = 1 << 20;
-/// For the guest to answer one question.
+/// Time that a guest has to answer one question.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Questions to one guest that wait, and as many again that it has not answered.
+/// FileQuestions to one guest that wait, and as many again that it has not answered.
 const PENDING: usize = 4;
-
-/// A file in `/workspace/out`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutFile {
-    /// Below that folder.
-    pub path: String,
-    /// Bytes, when the last run ended.
-    pub size: u64,
-    /// The last run wrote it.
-    pub is_new: bool,
-}
 
 /// Why a file cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The messages say what the fields are.
 pub enum FileError {
-    /// There is no such guest any more.
+    /// The guest that had the file is gone.
     #[error("session {session} has no sandbox now; its files were gone with it")]
-    Gone {
-        /// The session.
-        session: String,
-    },
-    /// There is no such file, or none that may be read.
+    Gone { session: String },
+    /// The file does not exist, or is not one that may be read.
     #[error("there is no file {path:?} that can be read in /workspace/out of session {session}")]
-    Missing {
-        /// The session.
-        session: String,
-        /// The path.
-        path: String,
-    },
-    /// It is larger than can be read.
+    Missing { session: String, path: String },
+    /// The file is larger than can be read.
     #[error("{path:?} has {size} bytes; at most {FILE_LIMIT} can be read: split or compress it")]
-    TooLarge {
-        /// The path.
-        path: String,
-        /// Its size.
-        size: u64,
-    },
-    /// The guest has no time for this.
+    TooLarge { path: String, size: u64 },
+    /// The guest did not answer in time.
     #[error("the sandbox of session {session} does not answer")]
-    Silent {
-        /// The session.
-        session: String,
-    },
+    Silent { session: String },
 }
 
-/// What is asked of a guest.
+/// A question to a guest: the next piece of a file.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(crate) struct Question {
     path: String,
     offset: u64,
     reply: oneshot::Sender<Option<Piece>>,
@@ -78,14 +54,14 @@ pub(super) struct Question {
 
 /// A piece of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     size: u64,
     bytes: Vec<u8>,
 }
 
-/// The files of all sessions.
+/// The files of all sessions that have a guest.
 #[derive(Debug, Default)]
-pub(super) struct OutputFiles(Mutex<BTreeMap<SessionName, SessionFiles>>);
+pub(crate) struct OutputFiles(Mutex<BTreeMap<SessionName, SessionFiles>>);
 
 #[derive(Debug)]
 struct SessionFiles {
@@ -94,24 +70,24 @@ struct SessionFiles {
 }
 
 impl OutputFiles {
-    /// A session has a new guest, which is asked through what comes back. The files of the one before are gone.
-    pub(super) fn open(&self, session: &SessionName) -> Questions {
+    /// A session has a new guest, which is asked through what is returned. The files of the previous guest are gone.
+    pub(crate) fn open(&self, session: &SessionName) -> FileQuestions {
         let (questions, receiver) = mpsc::channel(PENDING);
-        let stand = SessionFiles {
+        let session_files = SessionFiles {
             questions,
             files: Vec::new(),
         };
-        let mut stands = self.lock();
-        stands.retain(|_, stand| !stand.questions.is_closed());
-        stands.insert(session.clone(), stand);
-        Questions {
+        let mut sessions = self.lock();
+        sessions.retain(|_, files| !files.questions.is_closed());
+        sessions.insert(session.clone(), session_files);
+        FileQuestions {
             receiver: Some(receiver),
-            ..Questions::default()
+            ..FileQuestions::default()
         }
     }
 
-    /// What the guest says after a run; the files that it says are new come back.
-    pub(super) fn put(&self, session: &SessionName, files: Vec<DoneFile>) -> Vec<OutFile> {
+    /// Takes the list of a guest after a run; returns the files that are new.
+    pub(crate) fn put(&self, session: &SessionName, files: Vec<DoneFile>) -> Vec<OutFile> {
         let files: Vec<OutFile> = files
             .into_iter()
             .filter(|file| is_path(&file.path))
@@ -123,25 +99,25 @@ impl OutputFiles {
             })
             .collect();
         let new = files.iter().filter(|file| file.is_new).cloned().collect();
-        if let Some(stand) = self.lock().get_mut(session) {
-            stand.files = files;
+        if let Some(known) = self.lock().get_mut(session) {
+            known.files = files;
         }
         new
     }
 
-    /// Those of the sessions that live.
-    pub(super) fn list(&self) -> Vec<(String, Vec<OutFile>)> {
-        let stands = self.lock();
-        let living = stands
+    /// Files of the sessions that have a guest.
+    pub(crate) fn list(&self) -> Vec<(String, Vec<OutFile>)> {
+        let sessions = self.lock();
+        let living = sessions
             .iter()
-            .filter(|(_, stand)| !stand.questions.is_closed());
+            .filter(|(_, known)| !known.questions.is_closed());
         living
-            .map(|(name, stand)| (name.as_str().to_owned(), stand.files.clone()))
+            .map(|(name, known)| (name.as_str().to_owned(), known.files.clone()))
             .collect()
     }
 
-    /// The content of a file, as it is now.
-    pub(super) async fn read(
+    /// The content of a file as it is now.
+    pub(crate) async fn read(
         &self,
         session: &SessionName,
         path: &str,
@@ -155,7 +131,7 @@ impl OutputFiles {
         let questions = self
             .lock()
             .get(session)
-            .map(|stand| stand.questions.clone())
+            .map(|known| known.questions.clone())
             .ok_or_else(gone)?;
         if questions.is_closed() {
             return Err(gone());
@@ -197,48 +173,58 @@ impl OutputFiles {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionName, SessionFiles>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
-/// A guest's side: questions that come, and those that it has not answered.
+/// The guest's side: questions that come, and those that the guest has not answered.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(crate) struct FileQuestions {
     receiver: Option<mpsc::Receiver<Question>>,
     pending: HashMap<u64, oneshot::Sender<Option<Piece>>>,
     asked: u64,
 }
 
-impl Questions {
-    /// The next one; none where there will be none before others are answered. May be dropped and called again.
-    pub(super) async fn next(&mut self) -> Option<Question> {
+impl FileQuestions {
+    /// The next question; `None` where there will be none before others are answered. May be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Option<Question> {
         match &mut self.receiver {
             Some(receiver) if self.pending.len() < PENDING => receiver.recv().await,
             _ => None,
         }
     }
 
-    /// An answer is to come.
-    pub(super) fn is_waiting(&self) -> bool {
+    /// Whether an answer is to come.
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The frame that asks it.
-    pub(super) fn ask<'a>(&mut self, path: &'a mut String, question: Question) -> ToGuest<'a> {
-        self.pending.retain(|_, reply| !reply.is_closed());
-        self.asked += 1;
-        self.pending.insert(self.asked, question.reply);
-        *path = question.path;
-        ToGuest::ReadFile {
-            call: self.asked,
+    /// Puts the question behind the frames that wait for the guest.
+    pub(crate) fn request(&mut self, link: &mut Link, question: Question) {
+        let Question {
             path,
-            offset: question.offset,
+            offset,
+            reply,
+        } = question;
+        let call = self.expect(reply);
+        link.sender.queue(&ToGuest::ReadFile {
+            call,
+            path: &path,
+            offset,
             bytes: PIECE,
-        }
+        });
     }
 
-    /// The guest has answered; false where nobody had asked that.
-    pub(super) fn answer(&mut self, call: u64, piece: Option<(u64, Vec<u8>)>) -> bool {
+    /// Expects an answer; returns the number that it will have.
+    fn expect(&mut self, reply: oneshot::Sender<Option<Piece>>) -> u64 {
+        self.pending.retain(|_, reply| !reply.is_closed());
+        self.asked += 1;
+        self.pending.insert(self.asked, reply);
+        self.asked
+    }
+
+    /// Passes an answer of the guest on; false where nobody had asked.
+    pub(crate) fn answer(&mut self, call: u64, piece: Option<(u64, Vec<u8>)>) -> bool {
         let Some(reply) = self.pending.remove(&call) else {
             return false;
         };
@@ -247,7 +233,7 @@ impl Questions {
     }
 }
 
-/// Relative, and nothing in it leads elsewhere.
+/// Whether a path is relative and nothing in it leads elsewhere.
 fn is_path(path: &str) -> bool {
     path.len() <= PATH_LIMIT
         && path
@@ -264,13 +250,10 @@ mod tests {
     }
 
     /// Answers questions as a guest does that has one file.
-    async fn serve(mut questions: Questions, content: Vec<u8>, size: u64) {
+    async fn serve(mut questions: FileQuestions, content: Vec<u8>, size: u64) {
         while let Some(question) = questions.next().await {
             let (offset, known) = (question.offset, question.path == "a/b.txt");
-            let mut path = String::new();
-            let ToGuest::ReadFile { call, .. } = questions.ask(&mut path, question) else {
-                panic!("another frame")
-            };
+            let call = questions.expect(question.reply);
             let from = usize::try_from(offset).unwrap().min(content.len());
             let to = (from + 1000).min(content.len());
             let piece = known.then(|| (size, content[from..to].to_vec()));
@@ -280,9 +263,9 @@ mod tests {
     }
 
     async fn read(content: &[u8], size: u64, path: &str) -> Result<Vec<u8>, FileError> {
-        let shelf = OutputFiles::default();
-        let guest = tokio::spawn(serve(shelf.open(&name()), content.to_vec(), size));
-        let found = shelf.read(&name(), path).await;
+        let output_files = OutputFiles::default();
+        let guest = tokio::spawn(serve(output_files.open(&name()), content.to_vec(), size));
+        let found = output_files.read(&name(), path).await;
         guest.abort();
         found
     }
@@ -298,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_told() {
+    async fn files_that_cannot_be_read_have_their_reason() {
         let size = FILE_LIMIT + 1;
         let error = read(b"x", size, "a/b.txt").await.unwrap_err().to_string();
         assert_eq!(
@@ -323,13 +306,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_dead_and_the_silent_are_told_apart() {
-        let shelf = OutputFiles::default();
+    async fn dead_and_silent_guests_are_told_apart() {
+        let output_files = OutputFiles::default();
         let gone = FileError::Gone {
             session: "main".to_owned(),
         };
-        assert_eq!(shelf.read(&name(), "a").await, Err(gone.clone()));
-        let questions = shelf.open(&name());
+        assert_eq!(output_files.read(&name(), "a").await, Err(gone.clone()));
+        let questions = output_files.open(&name());
         let file = DoneFile {
             path: "a".to_owned(),
             size: 1,
@@ -339,15 +322,15 @@ mod tests {
             path: "../a".to_owned(),
             ..file.clone()
         };
-        assert_eq!(shelf.put(&name(), vec![file, bad]).len(), 1);
-        assert_eq!(shelf.list().len(), 1);
-        let silent = shelf.read(&name(), "a").await;
+        assert_eq!(output_files.put(&name(), vec![file, bad]).len(), 1);
+        assert_eq!(output_files.list().len(), 1);
+        let silent = output_files.read(&name(), "a").await;
         assert!(
             matches!(silent, Err(FileError::Silent { .. })),
             "{silent:?}"
         );
         drop(questions);
-        assert_eq!(shelf.read(&name(), "a").await, Err(gone));
-        assert_eq!(shelf.list(), []);
+        assert_eq!(output_files.read(&name(), "a").await, Err(gone));
+        assert_eq!(output_files.list(), []);
     }
 }
