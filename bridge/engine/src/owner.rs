@@ -28,7 +28,10 @@ impl Owner {
     /// This process.
     pub fn of_process() -> Self {
         let pid = std::process::id();
-        let start = start_ticks(pid).unwrap_or_else(|| "0".to_owned());
+        let start = match Process::look(pid) {
+            Process::Running(start) => start,
+            _ => "0".to_owned(),
+        };
         let boot = first_readable(&["/proc/sys/kernel/random/boot_id"]);
         let machine = first_readable(&[
             "/etc/machine-id",
@@ -95,15 +98,57 @@ impl Owner {
         let Some(pid) = get("owner-pid").and_then(|pid| pid.parse().ok()) else {
             return false;
         };
-        // Where the kernel does not tell ticks, a live pid is taken to be the owner.
-        match start_ticks(pid) {
-            Some(start) => get("owner-start") != Some(&start),
-            None => cfg!(target_os = "linux") || !is_alive(pid),
+        Process::look(pid).is_gone(get("owner-start"))
+    }
+}
+
+/// What can be seen of a process.
+#[derive(Debug, PartialEq, Eq)]
+enum Process {
+    /// It runs, and started at that tick.
+    Running(String),
+    /// It waits for its parent only, and owns nothing any more.
+    Zombie,
+    /// It exists, and `/proc` hides it: it belongs to another user, or there is no `/proc`.
+    Hidden,
+    /// Nothing has that number.
+    Absent,
+}
+
+impl Process {
+    fn look(pid: u32) -> Self {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(stat) => Self::read(&stat),
+            Err(_) if is_alive(pid) => Self::Hidden,
+            Err(_) => Self::Absent,
+        }
+    }
+
+    /// From its `stat`. The fields are counted behind the name, which may hold anything; the start is field 22.
+    fn read(stat: &str) -> Self {
+        let mut fields = stat
+            .rsplit_once(')')
+            .map_or("", |(_, behind_name)| behind_name)
+            .split_whitespace();
+        if matches!(fields.next(), Some("Z" | "X")) {
+            return Self::Zombie;
+        }
+        fields
+            .nth(18)
+            .map_or(Self::Hidden, |start| Self::Running(start.to_owned()))
+    }
+
+    /// Whether the process that started at `start` has ended. A process that cannot be seen is not dead.
+    fn is_gone(&self, start: Option<&str>) -> bool {
+        match self {
+            Self::Running(found) => start != Some(found),
+            Self::Zombie | Self::Absent => true,
+            Self::Hidden => false,
         }
     }
 }
 
-/// Whether there is a process of that number, whoever's.
+/// Whether there is a process of that number, of whatever user.
 pub(super) fn is_alive(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid)
         .ok()
@@ -111,22 +156,8 @@ pub(super) fn is_alive(pid: u32) -> bool {
     else {
         return false;
     };
-    !matches!(
-        rustix::process::test_kill_process(pid),
-        Err(rustix::io::Errno::SRCH)
-    )
-}
-
-/// When a process started: field 22 of its `stat`, counted behind the name, which may hold anything.
-fn start_ticks(pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    let mut fields = behind_name.split_whitespace();
-    // A zombie waits for its parent only; it owns nothing any more.
-    if matches!(fields.next(), Some("Z" | "X")) {
-        return None;
-    }
-    fields.nth(18).map(str::to_owned)
+    // EPERM: it is another user's, and lives.
+    rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
 }
 
 fn first_readable(files: &[&str]) -> String {
@@ -176,6 +207,30 @@ mod tests {
         assert!(!outlived(set("host", "another")), "not this host's");
         assert!(!outlived(set("owner-pid", "many")), "owner unknown");
         assert!(!outlived(BTreeMap::clear), "not a bridge's");
+    }
+
+    #[test]
+    fn process_that_cannot_be_seen_is_not_dead() {
+        assert!(!Process::Hidden.is_gone(Some("5")));
+        assert!(Process::Absent.is_gone(Some("5")));
+        assert!(Process::Zombie.is_gone(Some("5")));
+        assert!(Process::Running("6".to_owned()).is_gone(Some("5")));
+        assert!(!Process::Running("5".to_owned()).is_gone(Some("5")));
+    }
+
+    #[test]
+    fn process_is_read_behind_its_name() {
+        let stat = |state: &str| {
+            format!("7 (a) b) {state} 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1000 1")
+        };
+        assert_eq!(
+            Process::read(&stat("S")),
+            Process::Running("4242".to_owned())
+        );
+        assert_eq!(Process::read(&stat("Z")), Process::Zombie);
+        assert_eq!(Process::look(4_194_303), Process::Absent);
+        // Process 1 is another user's where tests do not run as root.
+        assert!(is_alive(1));
     }
 
     #[test]
