@@ -1,31 +1,31 @@
-//! Whose a container is, written on it as labels; and which containers have lost their owner.
+//! Who owns a container, written on it as labels, and which containers have lost their owner.
 //!
-//! A guest ends by itself when its bridge goes, because its standard input closes. What is left to sweep are containers
-//! that never started, or whose engine was down at the time.
+//! A guest ends by itself when its bridge dies, because its standard input closes. Only containers that never started, or
+//! whose engine was down at the time, are left over.
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-/// What all labels begin with.
+/// The beginning of every label.
 const PREFIX: &str = "io.mcp-code-bridge.";
 
 /// This bridge, as an owner of containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Of this process, different each time.
+    /// A name for this process, different each time.
     instance: String,
     pid: u32,
-    /// When the process started, in the kernel's ticks since boot: with the pid it names one process.
+    /// When the process started, in the kernel's ticks since boot; with the pid it identifies one process.
     start: String,
-    /// Which boot of the host.
+    /// Identifies the boot of the host.
     boot: String,
-    /// Which host, and which pid namespace on it: elsewhere a pid means nothing.
+    /// Identifies the host and the pid namespace on it; elsewhere a pid means nothing.
     host: String,
 }
 
 impl Owner {
-    /// This process.
+    /// This process as an owner.
     pub fn of_process() -> Self {
         let pid = std::process::id();
         let start = match Process::look(pid) {
@@ -54,7 +54,8 @@ impl Owner {
         }
     }
 
-    /// The labels of one of its containers. A spare names no session: labels stay as they are when one takes it.
+    /// The labels of one of this owner's containers. A spare guest has none for a session, since labels cannot be changed
+    /// when a session takes it.
     pub fn labels(&self, session: Option<&str>) -> BTreeMap<String, String> {
         let session = session.map(|name| ("session", name.chars().take(128).collect()));
         [
@@ -70,12 +71,12 @@ impl Owner {
         .collect()
     }
 
-    /// What the label of this process's containers says.
+    /// The value that the instance label of this process's containers has.
     pub(super) fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// The label that a process's containers have.
+    /// The filter that finds the containers of one process.
     pub(super) fn instance_label(instance: &str) -> String {
         format!("{PREFIX}instance={instance}")
     }
@@ -85,8 +86,8 @@ impl Owner {
         format!("{PREFIX}host={}", self.host)
     }
 
-    /// Whether a container with these labels has lost its owner. One that does not say whose it is, or is another
-    /// host's, is left alone.
+    /// Whether a container with these labels has lost its owner. A container without an owner, or of another host, is
+    /// left alone.
     pub(super) fn outlived<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let get = |name: &str| label(&format!("{PREFIX}{name}"));
         if get("host") != Some(&self.host) || get("instance").is_none_or(|it| it == self.instance) {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_lost_its_owner_is_swept() {
+    fn only_containers_of_dead_owners_are_removed() {
         assert!(!outlived(|_| {}), "the owner lives");
         assert!(outlived(set("owner-start", "1")), "the pid was used again");
         assert!(outlived(set("owner-pid", "4194303")), "the owner is gone");
