@@ -63,7 +63,7 @@ enum Command {
     Tools(tools::SavedTools),
     /// Build, load and verify the guest image.
     Image(image::Image),
-    /// Check everything a sandbox needs, and say how to mend what is wrong.
+    /// Check everything a sandbox needs, and say how to fix what is wrong.
     Doctor(doctor::Doctor),
     /// Check a settings file.
     Config(config::Config),
