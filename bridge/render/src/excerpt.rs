@@ -1,4 +1,5 @@
-//! What of a text fits into an answer: its head and its tail, and in between how much is left out and how to get it.
+//! What of a text fits into an answer: its head and its tail, and in between how much is left out
+//! and how to get it.
 //!
 //! Cuts are at line ends where lines are short enough, never inside a character. Counts are exact.
 
@@ -45,8 +46,8 @@ pub(super) enum Extent {
     SoFar,
 }
 
-/// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are not text take several each.
-/// `whole` is `None` where it is gone with its session.
+/// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are not
+/// text take several each. `whole` is `None` where it is gone with its session.
 pub(super) fn stream(captured: &Captured, room: usize, whole: Option<Whole>) -> Excerpt<'_> {
     let (bytes, dropped) = complete(captured);
     if dropped == 0 && bytes.len() <= room && width(bytes) <= room {
@@ -105,7 +106,8 @@ pub(super) fn text(text: Cow<'_, str>, room: usize) -> Cow<'_, str> {
     cut.into_owned().into()
 }
 
-/// `; runtime.last_output.lines(60, 120), .grep("ERROR"), .tail(50); in later calls runtime.outputs[7]`
+/// `; runtime.last_output.lines(60, 120), .grep("ERROR"), .tail(50); in later calls
+/// runtime.outputs[7]`
 fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
     let Whole { name, cell, extent } = whole;
     let later = name.replace("last_output", &format!("outputs[{cell}]"));
@@ -130,7 +132,8 @@ fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
     format!("; {name}{first}, .grep(\"ERROR\"), .tail(50); in later calls {later}")
 }
 
-/// The bytes that are kept and the number of those that are not: a character that the limit has cut counts as left out whole.
+/// The bytes that are kept and the number of those that are not: a character that the limit has cut
+/// counts as left out whole.
 fn complete(captured: &Captured) -> (&[u8], u64) {
     let bytes = captured.bytes.as_slice();
     if captured.dropped > 0

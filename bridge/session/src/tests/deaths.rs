@@ -1,4 +1,5 @@
-//! Guests that die, or pretend to: reported with the true reason, never a hang, and the next call works.
+//! Guests that die, or pretend to: reported with the true reason, never a hang, and the next call
+//! works.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Guests that lie, flood or break the protocol: a typed end each time, never a hang, and the next call works.
+//! Guests that lie, flood or break the protocol: a typed end each time, never a hang, and the next
+//! call works.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +13,8 @@ use super::scripted::{Puppet, Stage, ready_frame};
 use super::told::RunError;
 use super::{call, sessions, silent};
 
-/// Runs one call against a first guest that does `act` once it has heard an execution, then a second one against its
-/// successor, an honest guest.
+/// Runs one call against a first guest that does `act` once it has heard an execution, then a
+/// second one against its successor, an honest guest.
 pub(super) async fn struck<F, R>(act: F) -> (RunOutcome, RunOutcome)
 where
     F: Fn(Puppet, Value) -> R + Send + Sync + 'static,

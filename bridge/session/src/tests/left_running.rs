@@ -1,4 +1,5 @@
-//! Runs that were left running: all that holds for a call holds for them, and whoever comes back finds them.
+//! Runs that were left running: all that holds for a call holds for them, and whoever comes back
+//! finds them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use super::local::Local;
 use super::scripted::{PANIC, Puppet, Stage};
 use super::{call, named, sessions, sessions_with, settings, silent};
 
-/// Says `tick` every second for as many seconds as the code says, then is done; reacts to an interrupt unless the code is
-/// `deaf`. Code `die` ends it.
+/// Says `tick` every second for as many seconds as the code says, then is done; reacts to an
+/// interrupt unless the code is `deaf`. Code `die` ends it.
 async fn ticker(mut puppet: Puppet) {
     puppet.ready().await;
     loop {

@@ -1,4 +1,5 @@
-//! Time limits and cancellation: what is interrupted, what is killed, and what the answers say of it.
+//! Time limits and cancellation: what is interrupted, what is killed, and what the answers say of
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;

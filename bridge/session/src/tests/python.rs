@@ -284,8 +284,8 @@ async fn ten_megabytes_of_source_run_and_reset_forgets() {
     sessions.shutdown().await;
 }
 
-/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, which no run escapes. The quickest tenth
-/// counts: the others tell how busy the machine is.
+/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, which
+/// no run escapes. The quickest tenth counts: the others tell how busy the machine is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_warm_no_op_waits_for_nothing() {
     let local = Local::new();

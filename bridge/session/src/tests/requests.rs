@@ -55,8 +55,8 @@ fn request(number: u64, tool: &str, arguments: &Value) -> Value {
     json!({"type": "rpc_request", "id": 1, "call": number, "method": "call_tool", "params": params})
 }
 
-/// Prints each `execute` frame, then calls `echo` and prints the answer. Code `hang` then calls `hang` and waits for the
-/// interrupt; code `leave` calls it and is done.
+/// Prints each `execute` frame, then calls `echo` and prints the answer. Code `hang` then calls
+/// `hang` and waits for the interrupt; code `leave` calls it and is done.
 async fn caller(mut puppet: Puppet) {
     puppet.ready().await;
     let mut number = 0;
