@@ -11,7 +11,7 @@ use bollard::models::{
     ResourcesUlimits,
 };
 
-use super::ContainerSpec;
+use crate::ContainerSpec;
 use bridge_settings::EngineKind;
 
 /// Options of every writable folder: code that is written there cannot be executed as a program.

@@ -5,7 +5,7 @@
 
 use bollard::models::{ContainerInspectResponse, HostConfig};
 
-use super::{ContainerSpec, Created};
+use crate::{ContainerSpec, Created};
 use bridge_settings::Limit;
 
 /// Variables that engines set by themselves, and their values where these are known.

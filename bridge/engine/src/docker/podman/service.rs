@@ -30,7 +30,7 @@ const MAX_WORDS: usize = 4 << 10;
 const PREFIX: &str = "mcp-code-bridge-";
 
 /// A running service; ended when dropped.
-pub(in super::super) struct Service {
+pub(crate) struct Service {
     socket: PathBuf,
     process: Arc<Mutex<Option<Pid>>>,
     ended: watch::Receiver<Option<String>>,
@@ -39,7 +39,7 @@ pub(in super::super) struct Service {
 
 impl Service {
     /// Starts it and waits until it listens; the error is a reason in few words.
-    pub(in super::super) async fn start(program: &Path, host: &HostEnv) -> Result<Self, String> {
+    pub(crate) async fn start(program: &Path, host: &HostEnv) -> Result<Self, String> {
         let runtime = host.runtime_dir();
         let base = runtime
             .folder
@@ -91,12 +91,12 @@ impl Service {
     }
 
     /// Where it listens.
-    pub(in super::super) fn socket(&self) -> &Path {
+    pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
 
     /// Its folder, which goes with it.
-    pub(in super::super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
@@ -117,7 +117,7 @@ impl Service {
     }
 
     /// Ends it and waits until it is gone.
-    pub(in super::super) async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         self.signal(Signal::TERM);
         if tokio::time::timeout(ENDS, ended(&mut self.ended))
             .await
@@ -228,7 +228,7 @@ async fn sweep(base: &Path) {
             continue;
         };
         let folder = entry.path();
-        if super::super::owner::is_alive(pid)
+        if crate::owner::is_alive(pid)
             || UnixStream::connect(folder.join("podman.sock"))
                 .await
                 .is_ok()

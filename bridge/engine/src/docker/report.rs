@@ -2,7 +2,7 @@
 
 use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 
-use super::{EngineReport, Identity};
+use crate::{EngineReport, Identity};
 use bridge_settings::{EngineKind, Limit};
 
 /// Reads `/info`. `owner` is the user whose socket the engine answers on, where it is on this machine.

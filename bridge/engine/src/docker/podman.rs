@@ -4,5 +4,5 @@
 mod machine;
 mod service;
 
-pub(super) use machine::Machine;
-pub(super) use service::Service;
+pub(crate) use machine::Machine;
+pub(crate) use service::Service;

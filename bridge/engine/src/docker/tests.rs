@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::super::candidates::Address;
-use super::super::connect::connect;
-use super::super::hardening::tests::spec;
+use super::address::Address;
+use super::connect::connect;
+use super::hardening::tests::spec;
 use super::*;
 use bridge_common::host::HostEnv;
 
@@ -20,7 +20,7 @@ type Answer = (u16, Value);
 
 /// A scripted engine; what it was asked for is noted.
 struct Scripted {
-    engine: ApiEngine,
+    engine: DockerEngine,
     asked: Arc<Mutex<Vec<String>>>,
     _folder: TempDir,
 }
@@ -41,7 +41,7 @@ impl Scripted {
         });
         let connection = connect(&Address::Unix(PathBuf::from(&socket)), "test").await;
         let host = HostEnv::fake_below(folder.path(), []);
-        let engine = ApiEngine::new(connection.expect("it answers"), &host);
+        let engine = DockerEngine::new(connection.expect("it answers"), &host);
         Self {
             engine: engine.expect("of this machine's architecture"),
             asked,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::candidates::TlsFiles;
+use super::address::TlsFiles;
 use bridge_common::error::io_reason as reason;
 use bridge_common::host::HostEnv;
 
@@ -88,7 +88,7 @@ fn configured(file: &Path) -> Result<Option<String>, String> {
 }
 
 fn read_context(folder: &Path, name: &str) -> Result<Context, String> {
-    let hash = hex(&Sha256::digest(name.as_bytes()));
+    let hash = hex::encode(Sha256::digest(name.as_bytes()));
     let file = folder.join("contexts/meta").join(&hash).join("meta.json");
     let bytes = read(&file).map_err(|error| format!("{}: {}", file.display(), reason(&error)))?;
     let meta: Meta =
@@ -115,16 +115,6 @@ fn read(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +124,7 @@ mod tests {
         let docker = folder.join("home/.docker");
         let place = docker
             .join("contexts/meta")
-            .join(hex(&Sha256::digest(name.as_bytes())));
+            .join(hex::encode(Sha256::digest(name.as_bytes())));
         std::fs::create_dir_all(&place).expect("a folder");
         std::fs::write(docker.join("config.json"), config).expect("written");
         std::fs::write(place.join("meta.json"), meta).expect("written");

@@ -10,9 +10,9 @@ use futures_util::future::{Either, select};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{ContainerId, Error, Exit, Owner};
 use super::list::Listed;
-use super::{ACT, ApiEngine};
+use super::{ACT, DockerEngine};
+use crate::{ContainerId, Error, Exit, Owner};
 use bridge_settings::EngineKind;
 
 /// How often a removal that is refused is asked for again: for 3 s and a half.
@@ -30,7 +30,7 @@ const UNKNOWN: Exit = Exit {
     out_of_memory: false,
 };
 
-impl ApiEngine {
+impl DockerEngine {
     /// Waits for the end of a container, also of one that has ended and is gone by now if `output_ended` is cancelled.
     pub(super) async fn wait_for_end(
         &self,
@@ -69,7 +69,7 @@ impl ApiEngine {
     }
 
     /// Removes every container of one bridge.
-    pub(in super::super) async fn remove_all_of(&self, instance: &str) -> Result<(), Error> {
+    pub(crate) async fn remove_all_of(&self, instance: &str) -> Result<(), Error> {
         let found = self.listed(Some(Owner::instance_label(instance))).await?;
         let mut failures = self.remove_each(found).await;
         failures.pop().map_or(Ok(()), Err)
@@ -105,13 +105,13 @@ impl ApiEngine {
         loop {
             let remove = self.client.remove_container(id, Some(options.clone()));
             match self.within(ACT, act, remove).await {
-                Err(Error::Refused { status: 404, .. }) => return Ok(()),
+                Err(Error::Rejected { status: 404, .. }) => return Ok(()),
                 // It is on its way out by itself; gone is when the wait says so.
-                Err(Error::Refused { status: 409, .. }) => {
+                Err(Error::Rejected { status: 409, .. }) => {
                     return self.until_removed(id, act).await;
                 }
                 // Podman cannot remove what has just ended by itself; a little later it can, or it is gone.
-                Err(Error::Refused { .. }) if tries < REMOVE_TRIES => tries += 1,
+                Err(Error::Rejected { .. }) if tries < REMOVE_TRIES => tries += 1,
                 result => return result,
             }
             tokio::time::sleep(pause).await;
@@ -160,7 +160,7 @@ impl ApiEngine {
             }
         };
         match self.within(ACT, act, wait).await {
-            Err(Error::Refused { status: 404, .. }) => Ok(()),
+            Err(Error::Rejected { status: 404, .. }) => Ok(()),
             result => result,
         }
     }

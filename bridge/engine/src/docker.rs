@@ -18,11 +18,9 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::connect::{Connection, deepest};
-use super::hardening::{Ceiling, Dialect, create_body};
 use super::{
     Attached, ContainerId, ContainerSpec, Created, Engine, EngineReport, Error, Exit, Identity,
-    ImageFacts, Output, Owner, inspect, profile, report, seccomp,
+    ImageFacts, Output, Owner, seccomp,
 };
 use bridge_common::host::HostEnv;
 use bridge_settings::EngineKind;
@@ -35,14 +33,33 @@ const ACT: Duration = Duration::from_secs(60);
 /// asks for. The limit of each guest is its cgroup's.
 const PROCESSES: u64 = 16 << 10;
 
+mod address;
+mod candidates;
+mod connect;
+mod contexts;
 mod ending;
+mod hardening;
+mod inspect;
 mod list;
 mod load;
+mod ping;
+mod podman;
+mod profile;
+mod rejection;
+mod report;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use address::Address;
+pub(crate) use candidates::{Candidate, candidates};
+pub(crate) use connect::{Connection, connect};
+pub(crate) use podman::{Machine, Service};
+
+use connect::innermost;
+use hardening::{Ceiling, Dialect, create_body};
+
 /// An engine behind Docker's API.
-pub(super) struct ApiEngine {
+pub(crate) struct DockerEngine {
     identity: Identity,
     client: Docker,
     report: OnceCell<EngineReport>,
@@ -65,9 +82,9 @@ enum Seccomp {
     },
 }
 
-impl ApiEngine {
+impl DockerEngine {
     /// An engine that has just answered.
-    pub(super) fn new(connection: Connection, host: &HostEnv) -> Result<Self, Error> {
+    pub(crate) fn new(connection: Connection, host: &HostEnv) -> Result<Self, Error> {
         use std::os::unix::fs::MetadataExt;
         let Connection {
             identity,
@@ -149,7 +166,7 @@ impl ApiEngine {
         chosen: &AtomicUsize,
         uid: u32,
     ) -> Result<ContainerId, Error> {
-        let mut refusal = None;
+        let mut failure = None;
         for (index, place) in places
             .iter()
             .enumerate()
@@ -158,7 +175,7 @@ impl ApiEngine {
             let file = match profile::ensure(place, uid, text) {
                 Ok(file) => file.display().to_string(),
                 Err(reason) => {
-                    refusal.get_or_insert(Error::SeccompUnwritable {
+                    failure.get_or_insert(Error::SeccompUnwritable {
                         places: joined(places),
                         reason,
                     });
@@ -166,8 +183,9 @@ impl ApiEngine {
                 }
             };
             match self.create_with(spec, &file).await {
-                Err(Error::Refused { message, .. }) if message.contains(&file) => {
-                    refusal = Some(Error::SeccompUnreadable {
+                // The status is that of every failure to create; an engine that cannot read the file names it.
+                Err(Error::Rejected { message, .. }) if message.contains(&file) => {
+                    failure = Some(Error::SeccompUnreadable {
                         endpoint: self.identity.endpoint.clone(),
                         path: file,
                         message,
@@ -181,15 +199,15 @@ impl ApiEngine {
                 }
             }
         }
-        Err(refusal.unwrap_or_else(|| Error::SeccompUnwritable {
+        Err(failure.unwrap_or_else(|| Error::SeccompUnwritable {
             places: joined(places),
-            reason: "there is no place for it".to_owned(),
+            reason: "no folder is known".to_owned(),
         }))
     }
 }
 
 #[async_trait]
-impl Engine for ApiEngine {
+impl Engine for DockerEngine {
     fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -216,7 +234,7 @@ impl Engine for ApiEngine {
             .within(QUESTION, "describe the guest image", inspect)
             .await
         {
-            Err(Error::Refused { status: 404, .. }) => return Ok(None),
+            Err(Error::Rejected { status: 404, .. }) => return Ok(None),
             result => result?,
         };
         Ok(Some(ImageFacts {
@@ -333,18 +351,8 @@ fn failed(identity: &Identity, act: &'static str, error: ApiError) -> Error {
         ApiError::DockerResponseServerError {
             status_code,
             message,
-        } => Error::Refused {
-            engine,
-            act,
-            status: status_code,
-            message: message.trim().to_owned(),
-        },
-        ApiError::DockerStreamError { error } => Error::Refused {
-            engine,
-            act,
-            status: 0,
-            message: error.trim().to_owned(),
-        },
+        } => rejected(engine, act, status_code, &message),
+        ApiError::DockerStreamError { error } => rejected(engine, act, 0, &error),
         ApiError::JsonDataError { .. }
         | ApiError::JsonSerdeError { .. }
         | ApiError::StrParseError { .. } => Error::Nonsense {
@@ -356,8 +364,18 @@ fn failed(identity: &Identity, act: &'static str, error: ApiError) -> Error {
             engine,
             endpoint: identity.endpoint.clone(),
             act,
-            reason: deepest(&other),
+            reason: innermost(&other).to_string(),
         },
+    }
+}
+
+fn rejected(engine: EngineKind, act: &'static str, status: u16, message: &str) -> Error {
+    Error::Rejected {
+        engine,
+        act,
+        status,
+        cause: rejection::classify(message),
+        message: message.trim().to_owned(),
     }
 }
 

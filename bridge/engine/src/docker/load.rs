@@ -9,8 +9,8 @@ use bollard::query_parameters::ImportImageOptions;
 use futures_util::{StreamExt, TryStreamExt};
 use tokio_util::io::ReaderStream;
 
-use super::super::Error;
-use super::ApiEngine;
+use super::DockerEngine;
+use crate::Error;
 use bridge_common::error::io_reason as reason;
 
 /// For a load: unpacking goes on after the last byte was sent.
@@ -20,7 +20,7 @@ const TELL: Duration = Duration::from_millis(100);
 /// Size of the pieces in which an archive is sent.
 const PIECE_BYTES: usize = 256 << 10;
 
-impl ApiEngine {
+impl DockerEngine {
     /// Sends the archive to the engine and waits until it is unpacked.
     pub(super) async fn load(
         &self,

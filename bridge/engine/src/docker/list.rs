@@ -12,8 +12,8 @@ use bollard::query_parameters::ListContainersOptionsBuilder;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::{ContainerId, Error};
-use super::{ApiEngine, QUESTION};
+use super::{DockerEngine, QUESTION};
+use crate::{ContainerId, Error};
 
 /// How often a list that is refused is asked for again: podman fails all of it when a container goes while it is made.
 const TRIES: u32 = 10;
@@ -35,7 +35,7 @@ impl Listed {
     }
 }
 
-impl ApiEngine {
+impl DockerEngine {
     /// Containers with a label, in whatever state; or all that run.
     pub(super) async fn listed(&self, label: Option<String>) -> Result<Vec<Listed>, Error> {
         let options = ListContainersOptionsBuilder::default().all(label.is_some());
@@ -65,7 +65,7 @@ impl ApiEngine {
                 }
             };
             match self.within(QUESTION, "list containers", list).await {
-                Err(Error::Refused { .. }) if tries < TRIES => tries += 1,
+                Err(Error::Rejected { .. }) if tries < TRIES => tries += 1,
                 result => return result,
             }
             tokio::time::sleep(PAUSE).await;

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::contexts::hex;
 use bridge_common::error::io_reason as reason;
 use bridge_common::host::HostEnv;
 
@@ -32,7 +31,7 @@ pub(super) fn places(host: &HostEnv) -> Vec<PathBuf> {
 
 /// Makes sure that the profile lies in a folder that only this user can write; returns its path.
 pub(super) fn ensure(folder: &Path, uid: u32, text: &str) -> Result<PathBuf, String> {
-    let hash = hex(&Sha256::digest(text.as_bytes()));
+    let hash = hex::encode(Sha256::digest(text.as_bytes()));
     let file = folder.join(format!("seccomp-{}.json", &hash[..16]));
     own(folder, uid)?;
     if fs::read(&file).is_ok_and(|found| found == text.as_bytes()) {

@@ -22,15 +22,15 @@ const STOP: Duration = Duration::from_secs(120);
 
 /// A podman machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Machine {
+pub(crate) struct Machine {
     program: PathBuf,
     search_path: std::ffi::OsString,
     /// As in `podman machine start NAME`.
-    pub(in super::super) name: String,
+    pub(crate) name: String,
     /// The socket on this side.
-    pub(in super::super) socket: PathBuf,
+    pub(crate) socket: PathBuf,
     /// It runs.
-    pub(in super::super) running: bool,
+    pub(crate) running: bool,
 }
 
 #[derive(Deserialize)]
@@ -62,10 +62,7 @@ struct Socket {
 
 impl Machine {
     /// The machine that is meant, if there is one: the one that `CONTAINER_CONNECTION` names, else the default one.
-    pub(in super::super) async fn find(
-        program: &Path,
-        host: &HostEnv,
-    ) -> Result<Option<Self>, String> {
+    pub(crate) async fn find(program: &Path, host: &HostEnv) -> Result<Option<Self>, String> {
         let named = host.variable("CONTAINER_CONNECTION");
         if !worth_asking(host, named.is_some()) {
             return Ok(None);
@@ -109,7 +106,7 @@ impl Machine {
     }
 
     /// Boots it.
-    pub(in super::super) async fn start(&self) -> Result<(), String> {
+    pub(crate) async fn start(&self) -> Result<(), String> {
         let arguments = words(&["machine", "start", &self.name]);
         run(&self.program, &self.search_path, arguments, START)
             .await
@@ -117,7 +114,7 @@ impl Machine {
     }
 
     /// Shuts it down.
-    pub(in super::super) async fn stop(&self) -> Result<(), String> {
+    pub(crate) async fn stop(&self) -> Result<(), String> {
         let arguments = words(&["machine", "stop", &self.name]);
         run(&self.program, &self.search_path, arguments, STOP)
             .await

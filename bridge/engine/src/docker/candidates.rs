@@ -1,114 +1,29 @@
 //! Addresses at which an engine may answer, in the order in which they are tried.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::address::{Address, TlsFiles};
 use super::contexts;
 use bridge_common::host::HostEnv;
 use bridge_settings::{EngineKind, EngineSettings};
 
 /// An address to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     /// Which engine is hoped for; only its answer tells.
-    pub(super) kind: Option<EngineKind>,
+    pub(crate) kind: Option<EngineKind>,
     /// Where, or why that is no address.
-    pub(super) address: Result<Address, String>,
+    pub(crate) address: Result<Address, String>,
     /// As it was given.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// What named it; `None` for a usual place.
-    pub(super) origin: Option<String>,
+    pub(crate) origin: Option<String>,
     /// Somebody asked for this very address: without an answer, no other is used behind their back.
-    pub(super) explicit: bool,
-}
-
-/// Where an engine answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Address {
-    /// A unix socket.
-    Unix(PathBuf),
-    /// `host:port`.
-    Tcp(String, Option<TlsFiles>),
-}
-
-/// A client's certificate files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TlsFiles {
-    /// The authority that signed the engine's.
-    pub(super) authority: PathBuf,
-    /// The client's.
-    pub(super) certificate: PathBuf,
-    /// The client's key.
-    pub(super) key: PathBuf,
-}
-
-impl TlsFiles {
-    /// With the names that Docker gives them.
-    pub(super) fn in_folder(folder: &Path) -> Self {
-        Self {
-            authority: folder.join("ca.pem"),
-            certificate: folder.join("cert.pem"),
-            key: folder.join("key.pem"),
-        }
-    }
-}
-
-impl Address {
-    /// Reads an address; the error says what would be one.
-    pub(super) fn parse(text: &str, tls: Option<TlsFiles>) -> Result<Self, String> {
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return if text.starts_with('/') {
-                Ok(Self::Unix(text.into()))
-            } else {
-                Err("is no address; unix:///path or tcp://host:port is expected".to_owned())
-            };
-        };
-        let rest = rest.trim_end_matches('/');
-        match scheme {
-            "unix" if rest.starts_with('/') => Ok(Self::Unix(rest.into())),
-            "unix" => Err("needs an absolute path: unix:///path".to_owned()),
-            "tcp" | "http" | "https" => {
-                if rest.is_empty() || rest.contains('/') {
-                    return Err(format!("needs a host and a port: {scheme}://host:port"));
-                }
-                let with_tls = tls.is_some() || scheme == "https";
-                let port = if with_tls { 2376 } else { 2375 };
-                let has_port = rest
-                    .rsplit_once(':')
-                    .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-                let host = if has_port {
-                    rest.to_owned()
-                } else {
-                    format!("{rest}:{port}")
-                };
-                match (scheme, tls) {
-                    ("https", None) => Err(
-                        "needs client certificates: set DOCKER_CERT_PATH and DOCKER_TLS_VERIFY=1"
-                            .to_owned(),
-                    ),
-                    (_, tls) => Ok(Self::Tcp(host, tls)),
-                }
-            }
-            "ssh" => Err(format!(
-                "ssh is not spoken here; forward the engine's socket: ssh -nNT -L /tmp/engine.sock:/run/user/1000/podman/podman.sock {text}, and set DOCKER_HOST=unix:///tmp/engine.sock"
-            )),
-            _ => Err(format!(
-                "has unsupported scheme {scheme}://; unix:///path or tcp://host:port is expected"
-            )),
-        }
-    }
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix://{}", path.display()),
-            Self::Tcp(host, _) => write!(f, "tcp://{host}"),
-        }
-    }
+    pub(crate) explicit: bool,
 }
 
 /// All addresses to try, in order.
-pub(super) fn candidates(host: &HostEnv, settings: &EngineSettings) -> Vec<Candidate> {
+pub(crate) fn candidates(host: &HostEnv, settings: &EngineSettings) -> Vec<Candidate> {
     let mut found = Vec::new();
     if let Some(address) = &settings.host {
         found.push(named(address, None, "engine_host", settings.kind));
@@ -308,29 +223,5 @@ mod tests {
         assert_eq!(texts(&variables, Some(EngineKind::Docker)), ["tcp://a:1"]);
         let podman = texts(&variables[..1], Some(EngineKind::Podman));
         assert_eq!(podman[..2], ["tcp://a:1", "/runtime/podman/podman.sock"]);
-    }
-
-    #[test]
-    fn addresses() {
-        let check = |text: &str, expected: Result<&str, &str>| {
-            let parsed = Address::parse(text, None).map(|address| address.to_string());
-            match expected {
-                Ok(address) => assert_eq!(parsed.as_deref(), Ok(address)),
-                Err(part) => {
-                    let problem = parsed.expect_err(text);
-                    assert!(problem.contains(part), "{text}: {problem}");
-                }
-            }
-        };
-        check("unix:///run/x.sock", Ok("unix:///run/x.sock"));
-        check("/run/x.sock", Ok("unix:///run/x.sock"));
-        check("tcp://host", Ok("tcp://host:2375"));
-        check("http://[::1]:99/", Ok("tcp://[::1]:99"));
-        check("https://host", Err("DOCKER_CERT_PATH"));
-        check("ssh://user@host", Err("ssh -nNT"));
-        check("npipe:////./pipe/docker", Err("unsupported scheme npipe"));
-        check("unix://relative", Err("absolute"));
-        check("tcp://", Err("host and a port"));
-        check("docker", Err("no address"));
     }
 }
