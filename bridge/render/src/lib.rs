@@ -16,6 +16,7 @@ mod excerpt;
 mod rendered;
 mod resource;
 mod structured;
+mod text;
 mod toon;
 mod visible;
 mod words;

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use super::excerpt::{self, Excerpt, Extent, Whole};
 use super::resource::{display_uri, file_uri};
-use super::{compact, toon, words};
+use super::words;
 use bridge_common::media;
 use bridge_session::{
     Content, Display, Displays, Ending, OutFile, Reaction, Reason, RunOutcome, State, Status,
 };
-use bridge_settings::OutputMode;
 
 /// A document may take this part of an answer's text; a larger one is left out, for half of one is
 /// of no use.
@@ -209,14 +208,6 @@ impl<'a> Rendered<'a> {
             self.news.status,
             AnswerStatus::Run(Status::Success | Status::Running)
         )
-    }
-
-    /// The text of the answer.
-    pub fn text(&self, mode: OutputMode) -> String {
-        match mode {
-            OutputMode::Compact => compact::write(self),
-            OutputMode::Toon => toon::write(self),
-        }
     }
 
     /// What went wrong: a traceback, or a message.

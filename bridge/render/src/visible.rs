@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_begins_with_a_byte_that_says_so() {
+    fn hidden_characters_begin_with_a_byte_of_the_table() {
         for character in (0..=0x0010_ffff).filter_map(char::from_u32) {
             if is_hidden(character) || character == '\r' {
                 let text = character.to_string();

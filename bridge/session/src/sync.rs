@@ -131,7 +131,7 @@ impl GuestSync {
     pub(crate) fn take_update(&mut self, link: &mut Link, read: ReadUpdate) {
         let (seen, update) = read.unwrap_or_else(|| {
             self.notes.push(ProjectsNote::NotRead);
-            Default::default()
+            (Seen::default(), Update::default())
         });
         self.seen = seen;
         let awaited = std::mem::replace(&mut self.files_pending, update.more);

@@ -14,6 +14,8 @@
 mod decoder;
 mod frame;
 mod link;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod trace;
 
 pub use decoder::{FRAME_LIMIT, LineDecoder, TO_GUEST_LIMIT};

@@ -47,7 +47,7 @@ impl Actor {
         let calls = execution.end();
         let mut notes: Vec<Note> = loss.iter().cloned().map(Note::FreshSession).collect();
         notes.extend(cards.notes());
-        let cell = self.guest.as_ref().map_or(0, |guest| guest.cells);
+        let cell_number = self.guest.as_ref().map_or(0, |guest| guest.cells);
         let mut disconnect = None;
         let mut files = Vec::new();
         if let ExecutionEnd::Done(done) = &mut end {
@@ -69,7 +69,7 @@ impl Actor {
             self.loss = loss;
         }
         RunEnd {
-            cell,
+            cell: cell_number,
             servers: cards.loaded(&self.scope),
             ending,
             files,

@@ -226,13 +226,13 @@ async fn drain(guest: &mut RunningGuest, run: &Run, limit: u64) -> Result<(), Di
             let RunningGuest { link, .. } = &mut *guest;
             let event = tokio::select! {
                 biased;
-                result = link.sender.flush(), if !unwritable => match result {
-                    Ok(()) => return Ok(()),
-                    Err(_) => {
-                        unwritable = true;
-                        continue;
+                result = link.sender.flush(), if !unwritable => {
+                    if result.is_ok() {
+                        return Ok(());
                     }
-                },
+                    unwritable = true;
+                    continue;
+                }
                 event = link.receiver.event() => event,
             };
             run.with_output(|capture| {

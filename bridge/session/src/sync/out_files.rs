@@ -24,7 +24,7 @@ const PATH_LIMIT: usize = 1024;
 const PIECE: u64 = 1 << 20;
 /// Time that a guest has to answer one question.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// FileQuestions to one guest that wait, and as many again that it has not answered.
+/// Questions to one guest that may wait, and as many again that it has not answered.
 const PENDING: usize = 4;
 
 /// Why a file cannot be read.

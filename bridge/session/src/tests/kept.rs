@@ -48,7 +48,7 @@ fn afresh(code: &str) -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_file_with_a_secret_of_a_definition_was_given_to_the_guest() {
+async fn files_with_secrets_of_definitions_are_not_given_to_the_guest() {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
