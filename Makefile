@@ -1,5 +1,5 @@
-# `make demo` shows the product, `make test` proves it. Both install what is missing, or say what to run where
-# they may not (tests/setup).
+# `make demo` shows the product, `make test` proves it. Both install what is missing, or say what to
+# run where they may not (tests/setup).
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -33,8 +33,9 @@ setup: ## install what tests and demo need (engines, Rust tools, the tests' Pyth
 setup-vm: ## install what the virtual machine needs
 	@tests/setup/packages.sh vm
 
-# Always the whole workspace: building single packages changes features, and rebuilds half of the dependencies.
-# Tests need other features of dependencies than programs alone; `make test` builds with them from the start.
+# Always the whole workspace: building single packages changes features, and rebuilds half of the
+# dependencies. Tests need other features of dependencies than programs alone; `make test` builds
+# with them from the start.
 test: TARGETS = --all-targets
 
 build: setup ## debug build

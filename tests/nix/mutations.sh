@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Does the gate notice mistakes? `with-nix.sh mutations.sh` puts one mistake after another into a copy of
-# the tree, and the part of the gate that should find it has to fail, for the right reason. Before that,
-# every part has to pass on the unchanged copy. Run the gate first: it fills the store.
+# Does the gate notice mistakes? `with-nix.sh mutations.sh` puts one mistake after another into a
+# copy of the tree, and the part of the gate that should find it has to fail, for the right reason.
+# Before that, every part has to pass on the unchanged copy. Run the gate first: it fills the store.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 system=$(uname -m)-linux
@@ -29,8 +29,8 @@ part_inputs() { build guest-image.inputs; }
 part_crates() { build bridge-unwrapped.cargoDeps; }
 part_format() { (cd "$work/tree" && git ls-files '*.nix' | xargs nixfmt --check); }
 part_dead() { (cd "$work/tree" && deadnix --fail .); }
-# The digest is also built into the bridge. The unchanged tree's program is used: compiling another takes
-# a minute.
+# The digest is also built into the bridge. The unchanged tree's program is used: compiling another
+# takes a minute.
 image() { # ARGUMENTS of the image
   nix build --impure --no-link --print-build-logs --expr "
     let

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The guest's Python side on this machine's Python: ruff, mypy (strict), pytest. The tests also run on the
-# image's own Python (tests/tests/image.rs).
+# The guest's Python side on this machine's Python: ruff, mypy (strict), pytest. The tests also run
+# on the image's own Python (tests/tests/image.rs).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=$("$root/tests/setup/python.sh")

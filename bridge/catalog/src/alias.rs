@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a name becomes that has no character left.
+/// What is named: decides the alias of a name without a usable character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// `server`
@@ -49,20 +49,20 @@ pub fn alias(name: &str, of: Of) -> String {
     alias
 }
 
-/// Aliases for all names of one namespace, each different. Of names that share one, the name that is its own alias
-/// keeps it and the others get `_2`, `_3`, ... in alphabetical order: the order of files or of a server's list does not
-/// matter.
+/// Aliases for all names of one namespace, each different. Where several names share an alias, the name that equals it
+/// keeps it and the others get `_2`, `_3`, ... in alphabetical order, so the order of files or of a server's list does
+/// not matter.
 pub fn aliases<'a>(names: impl IntoIterator<Item = &'a str>, of: Of) -> BTreeMap<&'a str, String> {
     let names: BTreeSet<&str> = names.into_iter().collect();
     let mut taken: BTreeSet<String> = BTreeSet::new();
-    // Where counting goes on per alias: a server may offer thousands of names that all become `_`.
+    // The next number per alias: a server may offer thousands of names that all become `_`.
     let mut next: BTreeMap<String, u64> = BTreeMap::new();
     let mut result = BTreeMap::new();
     let (natural, others): (Vec<&str>, Vec<&str>) =
         names.iter().partition(|name| alias(name, of) == ***name);
     for name in natural.into_iter().chain(others) {
         let plain = alias(name, of);
-        // 1 stands for the alias without a number.
+        // 1 means the alias without a number.
         let number = next.entry(plain.clone()).or_insert(1);
         let candidate = loop {
             let candidate = if *number == 1 {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suffix_never_takes_the_name_of_another() {
+    fn suffixed_alias_never_takes_the_name_of_another() {
         let result = aliases(["x", "X", "x_2"], Of::Tool);
         assert_eq!(result["x_2"], "x_2");
         assert_eq!(result["x"], "x");

@@ -7,19 +7,19 @@ use super::dialect::{self, Dialect};
 use super::document::Syntax;
 use super::search_paths::{Platform, SearchPaths};
 
-/// A place where definitions may stand.
+/// A file or folder that may hold definitions.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) dialect: &'static Dialect,
     pub(super) path: PathBuf,
     pub(super) syntax: Syntax,
-    /// All `*.json` files in it count.
+    /// A folder: all `*.json` files in it count.
     pub(super) is_folder: bool,
-    /// Most bytes read.
+    /// The largest file that is read, in bytes.
     pub(super) limit: u64,
-    /// The user named it, so its absence is a mistake.
+    /// The user named the file, so its absence is a mistake.
     pub(super) must_exist: bool,
-    /// Why it is not read although people put definitions there.
+    /// Why the file is not read although people put definitions there.
     pub(super) never: Option<&'static str>,
 }
 
@@ -56,7 +56,7 @@ impl Candidate {
 }
 
 impl SearchPaths {
-    /// Every place, the first one winning.
+    /// Every candidate; the first one wins.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let here = |path: &str| self.cwd.join(path);
         let mut list = vec![Candidate::folder(&dialect::GENERIC, self.state_dir.clone())];
@@ -76,7 +76,7 @@ impl SearchPaths {
             ..Candidate::file(&dialect::GENERIC, path.clone())
         }));
         self.never_read(&mut list);
-        // Started in the home folder, "here" and "at home" are one place.
+        // In the home folder, the files of the project and of the user are the same.
         let mut seen = BTreeSet::new();
         list.retain(|place| seen.insert(place.path.clone()));
         list
@@ -86,7 +86,7 @@ impl SearchPaths {
         let home = |path: &str| self.home.join(path);
         let claude = self.folder("CLAUDE_CONFIG_DIR", self.home.clone());
         list.extend([
-            // Keeps the history of every project too: may be large.
+            // It holds the history of every project too, so it may be large.
             Candidate {
                 limit: 64 << 20,
                 ..Candidate::file(&dialect::CLAUDE_CODE, claude.join(".claude.json"))
@@ -160,12 +160,12 @@ impl SearchPaths {
         );
     }
 
-    /// Where people put definitions in vain; reported when something is there.
+    /// Files that people put definitions into although no client reads them; reported when they exist.
     fn never_read(&self, list: &mut Vec<Candidate>) {
         let home = |path: &str| self.home.join(path);
         list.push(Candidate::never(
             home(".claude/.mcp.json"),
-            "is read by no client; the user's servers of Claude Code stand in ~/.claude.json",
+            "is not read by any client; the user's servers of Claude Code are in ~/.claude.json",
         ));
         if self.cwd != self.home {
             list.push(Candidate::never(

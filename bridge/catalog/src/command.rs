@@ -1,38 +1,9 @@
 //! A whole command line where a program belongs: `"command": "docker run -i --rm x"`.
 //!
-//! A program that really is called that wins; otherwise the text is split as a shell would, with a warning that shows
+//! If a program really has that name, it wins; otherwise the text is split as a shell would, with a warning that shows
 //! how to write it. Words that may be secrets are masked in the warning.
 
-/// Splits at blanks outside quotes; a backslash takes the next character as it is. `None`: a quote is not closed.
-pub(super) fn split(line: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        match (quote, character) {
-            (Some(open), _) if character == open => quote = None,
-            (Some('"'), '\\') => match characters.next() {
-                Some(escaped @ ('"' | '\\')) => word.get_or_insert_default().push(escaped),
-                Some(other) => word.get_or_insert_default().extend(['\\', other]),
-                None => return None,
-            },
-            (None, '\'' | '"') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (None, '\\') => word
-                .get_or_insert_default()
-                .push(characters.next().unwrap_or('\\')),
-            (None, _) if character.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(character),
-        }
-    }
-    words.extend(word);
-    quote.is_none().then_some(words)
-}
-
-/// The fields as they should be written, for the warning.
+/// The fields as they should be written, shown in the warning.
 pub(super) fn corrected(command: Option<&str>, arguments: &[String]) -> String {
     let mut hidden_next = false;
     let shown: Vec<String> = arguments
@@ -60,7 +31,7 @@ fn names_a_secret(word: &str) -> bool {
         .any(|part| word.contains(part))
 }
 
-/// `NAME=value` and words that look like a token, without what they keep.
+/// Hides the value of `NAME=value`, and words that look like a token.
 fn masked(word: &str) -> String {
     if let Some((name, _)) = word.split_once('=') {
         return format!("{name}=...");
@@ -98,7 +69,7 @@ mod tests {
             ("a \"b\\", None),
         ] {
             assert_eq!(
-                split(line),
+                shlex::split(line),
                 expected.map(|words| words.into_iter().map(str::to_owned).collect()),
                 "{line}"
             );
@@ -106,8 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn the_corrected_line_shows_no_secret() {
-        let words = split(
+    fn corrected_line_shows_no_secret() {
+        let words = shlex::split(
             "run -e GH=ghp_1 --api-key hunter22 ghp_16C7e42F292c6912E7 server ${TOKEN} pkg@1.2.3",
         )
         .unwrap();
@@ -120,12 +91,12 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_makes_splitting_panic(line in r#"[a '"\\é]{0,40}"#) {
-            let _ = split(&line).map(|words| corrected(None, &words));
+            let _ = shlex::split(&line).map(|words| corrected(None, &words));
         }
 
         #[test]
         fn plain_words_come_back(words in proptest::collection::vec("[a-z-]{1,6}", 0..8)) {
-            proptest::prop_assert_eq!(split(&words.join(" ")), Some(words));
+            proptest::prop_assert_eq!(shlex::split(&words.join(" ")), Some(words));
         }
     }
 }

@@ -37,23 +37,23 @@ impl From<&str> for ServerName {
 /// A server that can be started or reached.
 #[derive(Debug, Clone)]
 pub struct Definition {
-    /// Its name as written in the file.
+    /// The name as written in the file.
     pub name: ServerName,
-    /// Its name in Python; no two servers of a catalog share one.
+    /// The name in Python; no two servers of a catalog share one.
     pub alias: String,
-    /// How to reach it.
+    /// How the server is started or reached.
     pub transport: Transport,
-    /// What its definition (or else its file) says about it.
+    /// The description in the definition, or else in the file.
     pub description: Option<String>,
-    /// Where it was defined.
+    /// Where the definition is.
     pub source: Source,
-    /// How long it may take to start, where the definition says so.
+    /// The time limit of a start, if the definition has one.
     pub start_timeout: Option<Duration>,
-    /// How long one call may take, where the definition says so.
+    /// The time limit of a call, if the definition has one.
     pub call_timeout: Option<Duration>,
-    /// Which of its tools the definition lets through.
+    /// Which tools are offered.
     pub tools: ToolFilter,
-    /// Changes with everything that decides what is run; names the cached tool list.
+    /// A hash of everything that decides what is run; names the cached tool list.
     pub hash: String,
     /// Values that must never be shown: see [`Definition::secrets`].
     pub(super) secrets: Vec<SecretString>,
@@ -76,20 +76,20 @@ pub const SHORTEST_SECRET: usize = 8;
 pub enum Transport {
     /// A child process that speaks on its standard input and output.
     Stdio {
-        /// Program: a path, or a name to be found on `PATH`.
+        /// The program: a path, or a name to be found on `PATH`.
         command: String,
-        /// Its arguments.
+        /// The arguments of the program.
         args: Vec<String>,
-        /// Set on top of the few inherited variables (`upstream` owns that list).
+        /// Variables on top of the few inherited ones (`bridge-upstream` owns that list).
         env: BTreeMap<String, SecretString>,
-        /// Working directory; absolute.
+        /// The working directory, an absolute path.
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
     Http {
-        /// Address, `http://` or `https://`.
+        /// The address, `http://` or `https://`.
         url: String,
-        /// Sent with every request.
+        /// Headers of every request.
         headers: BTreeMap<String, SecretString>,
     },
 }
@@ -103,8 +103,7 @@ impl Transport {
         }
     }
 
-    /// What may be shown of it: the program's name, or scheme and host. Paths of addresses and arguments carry
-    /// secrets often enough.
+    /// What may be shown: the program's name, or scheme and host. Paths of addresses and arguments often carry secrets.
     pub fn shown(&self) -> String {
         match self {
             Self::Stdio { command, .. } => command.clone(),
@@ -117,10 +116,10 @@ impl Transport {
         }
     }
 
-    /// Changes with everything that decides what is run.
+    /// A hash of everything that decides what is run.
     pub(super) fn hash(&self) -> String {
         let mut digest = Sha256::new();
-        // Every part is preceded by its length, so that no two different definitions read the same.
+        // Every part is preceded by its length, so that different definitions never hash the same text.
         let mut add = |part: &str| {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
@@ -155,13 +154,7 @@ impl Transport {
                 }
             }
         }
-        digest.finalize()[..16]
-            .iter()
-            .fold(String::new(), |mut text, byte| {
-                use fmt::Write as _;
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
+        hex::encode(&digest.finalize()[..16])
     }
 }
 
@@ -184,23 +177,23 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Where a definition stands.
+/// Where a definition is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The program whose configuration it is.
+    /// The client whose configuration it is.
     pub client: &'static str,
-    /// The file.
+    /// The configuration file.
     pub path: PathBuf,
-    /// Line of the definition's name, from 1.
+    /// The line of the definition's name, from 1.
     pub line: usize,
-    /// Column of it, in characters, from 1.
+    /// The column of the definition's name, in characters, from 1.
     pub column: usize,
 }
 
 /// `includeTools`, `excludeTools` and their other spellings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// Where given, only these tools are offered.
+    /// If given, only these tools are offered.
     pub only: Option<BTreeSet<String>>,
     /// These tools are not offered.
     pub except: BTreeSet<String>,

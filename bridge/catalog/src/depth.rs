@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The variable that counts bridges above this process.
 pub const VARIABLE: &str = "MCP_BRIDGE_DEPTH";
 
-/// Even where nesting is allowed it ends here.
+/// The deepest nesting that can be allowed.
 const DEEPEST: u32 = 3;
 
 /// Why a nested bridge does not start.
@@ -19,7 +19,7 @@ pub enum Error {
          again; set MCP_BRIDGE_ALLOW_SELF_SERVER=1 if that is meant"
     )]
     Nested(u32),
-    /// Nesting is allowed, but has no end in sight.
+    /// Nesting is allowed, but too deep.
     #[error("bridges start each other {0} deep (MCP_BRIDGE_DEPTH); the limit is {DEEPEST}")]
     TooDeep(u32),
     /// The variable is not a number.

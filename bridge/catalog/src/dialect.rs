@@ -1,6 +1,6 @@
 //! How each client writes its servers down: where in the file, which variables, which unit of time.
 //!
-//! The names of fields are not here: one table in `entry` has all spellings, since people copy entries between clients.
+//! The names of fields are elsewhere: one table in `fields` has all spellings, since people copy entries between clients.
 
 use super::document::{Node, Value};
 use super::fields::{Field as Meaning, meaning};
@@ -12,22 +12,22 @@ pub(super) struct Dialect {
     pub(super) client: &'static str,
     /// Paths of keys to its servers, in order of precedence.
     pub(super) roots: &'static [&'static [&'static str]],
-    /// Whether a file without any of those may be one server, or servers by name.
+    /// Whether a file without any of those keys may be one server, or servers by name.
     pub(super) flat: bool,
-    /// What a bare `timeout` limits, and in which unit.
+    /// What a plain `timeout` limits, and in which unit.
     pub(super) timeout: Timeout,
     /// `$NAME` is a variable.
     pub(super) bare_dollar: bool,
-    /// How the text of a file is put in.
+    /// How the client inserts the text of a file.
     pub(super) files: FileVariable,
     /// An entry may leave its command to an extension.
     pub(super) extensions: bool,
 }
 
-/// How a client writes the text of a file.
+/// How a client inserts the text of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileVariable {
-    /// It has no way to.
+    /// The client cannot do that.
     None,
     /// `{file:path}`
     Braces,
@@ -35,7 +35,7 @@ pub(super) enum FileVariable {
     Dollar,
 }
 
-/// What the number of a bare `timeout` means.
+/// What the number of a plain `timeout` means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timeout {
     /// Milliseconds for a call.
@@ -44,11 +44,11 @@ pub(super) enum Timeout {
     Seconds,
     /// Milliseconds for the start.
     StartMilliseconds,
-    /// No client's rule: below 1000 seconds, else milliseconds, for a call.
+    /// For a call: below 1000 seconds, otherwise milliseconds. No client has this rule; it fits files of all clients.
     Guess,
 }
 
-/// In `roots`: the key that is the working directory.
+/// In `roots`: stands for the key that is the working directory.
 pub(super) const HERE: &str = "<working directory>";
 
 const ALL_ROOTS: &[&[&str]] = &[
@@ -179,7 +179,7 @@ pub(super) fn is_entry(node: &Node) -> bool {
 }
 
 impl Dialect {
-    /// The objects in a file that hold servers by name, in order of precedence. `here` are the spellings of the
+    /// The objects in a file that hold servers by name, in order of precedence. `here` lists the spellings of the
     /// working directory.
     pub(super) fn servers<'n>(&self, root: &'n Node, here: &[String]) -> Vec<&'n Node> {
         let mut found: Vec<&Node> = Vec::new();

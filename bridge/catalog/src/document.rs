@@ -1,4 +1,4 @@
-//! Definition files as trees: JSON with comments and TOML, each value with its place in the text.
+//! Definition files as trees: JSON with comments and TOML, each value with its position in the text.
 //!
 //! Clients' files are parsed into one shape, so that everything after this knows neither syntax.
 
@@ -32,7 +32,7 @@ pub(super) struct Node {
 pub(super) enum Value {
     Null,
     Bool(bool),
-    /// As written: nobody needs it as a float.
+    /// As written; it is never used as a float.
     Number(String),
     Text(String),
     List(Vec<Node>),
@@ -49,7 +49,7 @@ pub(super) struct Field {
 }
 
 impl Node {
-    /// What it is, for messages.
+    /// The kind of value, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -78,7 +78,7 @@ impl Node {
             .map(|field| &field.node)
     }
 
-    /// The text, where it is one.
+    /// The text, if the value is one.
     pub(super) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
@@ -87,7 +87,7 @@ impl Node {
     }
 }
 
-/// Parses a file; `None` where it is empty. The error has its place in the text.
+/// Parses a file; `None` if it is empty. An error has its position in the text.
 pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Option<Node>, (usize, Reason)> {
     match syntax {
         Syntax::Json => parse_json(text),
@@ -247,11 +247,11 @@ impl<'a> Lines<'a> {
         let start = self.starts.get(line.wrapping_sub(1)).copied().unwrap_or(0);
         let before = &self.text.as_bytes()[start..at.clamp(start, self.text.len())];
         if before.len() > LONG_LINE {
-            // A whole file in one line, written by a program: nobody counts characters there, and doing so for each of
-            // its entries takes time.
+            // A program wrote the whole file in one line: nobody counts characters there, and counting them for each
+            // entry takes time.
             return (line.max(1), before.len() + 1);
         }
-        // Continuation bytes of a character are no columns of their own.
+        // Continuation bytes of a character are not columns of their own.
         let column = before.iter().filter(|byte| (**byte & 0xc0) != 0x80).count() + 1;
         (line.max(1), column)
     }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn syntax_errors_have_their_place() {
+    fn syntax_errors_have_their_position() {
         assert_eq!(failure("{\n  \"a\": {\"b\": }\n}", Syntax::Json).0, 2);
         assert_eq!(failure("a = 1\nb = = 2\n", Syntax::Toml).0, 2);
         assert_eq!(failure("{'a': 1}", Syntax::Json).1, 2);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_no_error() {
+    fn empty_file_is_not_an_error() {
         assert_eq!(parse("", Syntax::Json), Ok(None));
         assert_eq!(parse(" // nothing\n", Syntax::Json), Ok(None));
         assert_eq!(

@@ -1,6 +1,6 @@
 //! One entry of a definition file, read by the table in `fields`, expanded and checked.
 //!
-//! Everything wrong with an entry is collected, so that one look at the report is enough to mend it.
+//! All problems of an entry are collected, so that one look at the report is enough to fix it.
 
 mod http;
 mod limits;
@@ -67,7 +67,7 @@ impl Entry {
         }
     }
 
-    /// The first finding that costs the entry.
+    /// The first problem that makes the entry unusable.
     pub(super) fn failure(&self) -> Option<&Reason> {
         self.findings
             .iter()
@@ -108,8 +108,8 @@ pub(super) fn read(node: &Node, context: &mut Context<'_>) -> Entry {
     entry
 }
 
-/// Puts each field where it belongs. Objects that hold fields of their own (Zed's `command`, a `transport`) are
-/// sorted like the entry itself.
+/// Puts each field into its slot. Objects that hold fields of their own (Zed's `command`, a `transport`) are sorted
+/// like the entry itself.
 fn sort<'n>(
     node: &'n Node,
     what: &str,
@@ -150,7 +150,7 @@ fn sort<'n>(
             Field::Forwarded => raw.forwarded = Some(value),
             Field::EnvFile => raw.env_file = Some(value),
             Field::Directory => raw.directory = Some(value),
-            // Where there are two, the more telling name counts, not `url` or `uri`.
+            // If there are two addresses, the more specific name counts, not `url` or `uri`.
             Field::Address if key.len() > 3 || raw.address.is_none() => raw.address = Some(value),
             Field::Kind => raw.kind = Some(value),
             Field::Transport => match &value.value {
@@ -366,7 +366,7 @@ fn wrong_type(what: &str, expected: &'static str, node: &Node) -> Reason {
     }
 }
 
-/// Whether a name may be a server's.
+/// Whether a server may have this name.
 pub(super) fn check_name(name: &str) -> Result<(), Reason> {
     const LONGEST: usize = 200;
     if name.trim().is_empty() {

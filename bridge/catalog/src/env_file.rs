@@ -1,8 +1,8 @@
 //! `envFile`: lines of `NAME=value`, as VS Code and Cursor read them.
 //!
-//! Values are taken as they stand, without variables; a line that is none is reported by its number alone.
+//! Values are taken as written, without expansion; a line of another form is reported by its number alone.
 
-/// Variables in the order of the file, and the numbers of lines that are none.
+/// Variables in the order of the file, and the numbers of lines of another form.
 pub(super) fn parse(text: &str) -> (Vec<(String, String)>, Vec<usize>) {
     let mut variables = Vec::new();
     let mut bad = Vec::new();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn many_open_quotes_do_not_take_for_ever() {
+    fn many_open_quotes_are_read_in_linear_time() {
         let text = "A=\"x\n".repeat(20_000);
         let started = std::time::Instant::now();
         assert_eq!(

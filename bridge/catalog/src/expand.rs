@@ -10,17 +10,17 @@ use super::dialect::{Dialect, FileVariable};
 use super::problem::Reason;
 use super::read;
 
-/// Defaults may hold variables, this deep.
+/// How deep variables may be nested in defaults.
 const DEEPEST: usize = 8;
-/// No argument, variable or header needs to be longer.
+/// The longest expanded value, in bytes.
 const LONGEST: usize = 256 * 1024;
 /// Size of a file that `${file:...}` may name.
 const FILE_LIMIT: u64 = 64 * 1024;
 
-/// Warnings kept of one entry.
+/// Warnings about one entry.
 const WARNINGS: usize = 16;
 
-/// Variables that say where things are and keep nothing secret.
+/// Variables that name locations and hold no secret.
 const ORDINARY: [&str; 10] = [
     "HOME",
     "USER",
@@ -43,7 +43,7 @@ pub(super) struct Variables<'a> {
     pub(super) dialect: &'a Dialect,
 }
 
-/// What expansion found out on the way.
+/// What was found while values were expanded.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) warnings: Vec<Reason>,
@@ -62,7 +62,7 @@ impl Variables<'_> {
         self.expand_at(text, field, found, 0)
     }
 
-    /// A leading `~` as the home folder; for programs and paths, where shells and clients do that.
+    /// Replaces a leading `~` by the home folder, for programs and paths, as shells and clients do.
     pub(super) fn tilde(&self, text: &str) -> String {
         match text.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -122,7 +122,7 @@ impl Variables<'_> {
         Ok(result)
     }
 
-    /// `$NAME`, where the client expands it. In lower case and not set it is more likely part of a password.
+    /// Expands `$NAME`, if the client does. A name in lower case that is not set is more likely part of a password.
     fn expands_bare(&self, name: &str) -> bool {
         let upper = name
             .chars()
@@ -130,7 +130,7 @@ impl Variables<'_> {
         self.dialect.bare_dollar && (upper || self.environment.contains_key(name))
     }
 
-    /// What stands between `${` and `}`.
+    /// Expands what is between `${` and `}`.
     fn reference(
         &self,
         inside: &str,

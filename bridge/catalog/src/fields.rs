@@ -2,13 +2,13 @@
 
 use bridge_common::similar;
 
-/// What a field of an entry is about.
+/// The meaning of a field of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Command,
     Arguments,
     Environment,
-    /// Names of variables to hand through.
+    /// Names of variables to pass through.
     Forwarded,
     EnvFile,
     Directory,
@@ -34,9 +34,9 @@ pub(super) enum Field {
     CallMilliseconds,
     OnlyTools,
     ExceptTools,
-    /// Concerns the client alone.
+    /// Concerns only the client.
     Ignored,
-    /// Would matter, and is not done.
+    /// Would matter, but the bridge does not support it.
     Unsupported,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn meaning(key: &str) -> Option<Field> {
         .map(|(_, field)| *field)
 }
 
-/// What of a key tells it from others.
+/// The part of a key that is compared.
 fn letters(key: &str) -> impl Iterator<Item = char> {
     key.chars()
         .filter(|c| !matches!(c, '_' | '-'))
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_spelling_stands_twice() {
+    fn each_spelling_occurs_once() {
         let spellings: std::collections::BTreeSet<String> = TABLE
             .iter()
             .map(|(name, _)| letters(name).collect())
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_another_case_was_unknown() {
+    fn keys_are_known_in_any_case() {
         for key in [
             "url",
             "URL",

@@ -1,6 +1,6 @@
 //! Whether a definition would start this bridge again: directly, through a wrapper script, a shell or a package runner.
 //!
-//! What gets past this is caught by `depth`.
+//! What this overlooks is caught by `depth`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use bridge_common::programs;
 
 use super::read;
 
-/// Names under which this bridge, or the program it took the place of, is installed.
+/// Names under which this bridge, or its predecessor, is installed.
 const NAMES: [&str; 4] = [
     "mcp-code-bridge",
     "mcp_code_bridge",
@@ -17,7 +17,7 @@ const NAMES: [&str; 4] = [
     "mcp_server_code_execution_mode",
 ];
 
-/// Most wrapper scripts have a few lines.
+/// The largest file that is read as a wrapper script, in bytes.
 const SCRIPT_LIMIT: u64 = 64 * 1024;
 
 /// Wrappers in wrappers are followed this far.
@@ -28,7 +28,7 @@ pub(super) struct Identity<'a> {
     own: Option<(u64, u64)>,
     search_path: &'a str,
     base: &'a Path,
-    /// What is known of programs looked at, since many definitions share their command.
+    /// Results for programs already examined: many definitions share their command.
     seen: HashMap<String, bool>,
 }
 
@@ -149,7 +149,7 @@ fn runs_package(runner: &str, arguments: &[String]) -> bool {
     const VERBS: [&str; 10] = [
         "run", "exec", "x", "tool", "dlx", "shell", "develop", "--", "install", "runpip",
     ];
-    /// Options whose value is no package, but may well be a folder that is called like one.
+    /// Options whose value is not a package but may be a folder with the same name.
     const OTHER: [&str; 16] = [
         "--directory",
         "--project",
@@ -244,12 +244,12 @@ mod tests {
     use super::*;
 
     fn check(identity: &mut Identity<'_>, line: &str) -> bool {
-        let words = crate::command::split(line).unwrap();
+        let words = shlex::split(line).unwrap();
         identity.recursion(&words[0], &words[1..]).is_some()
     }
 
     #[test]
-    fn the_bridge_found_itself_in_a_configuration_and_recursed() {
+    fn definitions_that_start_the_bridge_again_are_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let base = folder.path().canonicalize().unwrap();
         let write = |name: &str, text: &str| {
@@ -323,7 +323,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_command_makes_it_panic(program in ".{0,12}", arguments in proptest::collection::vec(r"[-a-z=:#@/. ]{0,12}", 0..5)) {
+        fn no_command_panics(program in ".{0,12}", arguments in proptest::collection::vec(r"[-a-z=:#@/. ]{0,12}", 0..5)) {
             let base = Path::new("/");
             let mut identity = Identity::new(None, "", base);
             for wrapper in [program.as_str(), "sh", "env", "docker", "uvx"] {

@@ -1,11 +1,15 @@
 //! The catalog: every MCP server that some client on this machine knows, in whatever dialect it is written.
 //!
-//! Promises: a bad entry costs only itself and a bad file only itself, each reported with its place; the first usable
-//! definition of a name wins; a loaded catalog never changes (a change of files makes a new one); no configured value
-//! is ever printed. Tools become known through `upstream`; how to name, describe and find them is decided here.
+//! Entry points: [`Catalog::load`] reads every file of the [`SearchPaths`]; [`Watcher`] hands out the current catalog;
+//! [`Catalog::definition`] is a server that can be started, or the reason why there is none.
 //!
-//! What a server inherits is `upstream`'s business: a short list of variables, and on top of it the `env` that a
-//! [`Definition`] carries. Servers of editor extensions and of client plugins are out of scope.
+//! Invariants: a bad entry or file affects nothing but itself and is reported with its place; the first usable
+//! definition of a name wins; a loaded catalog never changes (changed files make a new one); no configured value is
+//! ever printed.
+//!
+//! This crate starts nothing and connects to nothing. Which variables a server inherits is decided by
+//! `bridge-upstream`, on top of the `env` that a [`Definition`] carries; what tools a server has is `bridge-tools`'
+//! subject. Servers of editor extensions and of client plugins are out of scope.
 
 mod alias;
 mod candidates;
@@ -42,7 +46,7 @@ pub use self::problem::{Problem, Reason, Severity};
 pub use self::search_paths::{Platform, SearchPaths};
 pub use self::watch::Watcher;
 
-/// All servers as they were defined at one moment.
+/// All servers, as their files defined them when the catalog was loaded.
 #[derive(Debug)]
 pub struct Catalog {
     search_paths: Arc<SearchPaths>,
@@ -52,24 +56,24 @@ pub struct Catalog {
     watched: Vec<(PathBuf, Option<read::Fingerprint>)>,
 }
 
-/// A name that is defined somewhere.
+/// A server name with the definition that counts for it.
 #[derive(Debug, Clone)]
 pub struct CatalogEntry {
-    /// As written.
+    /// The name as written in the file.
     pub name: ServerName,
-    /// Its name in Python.
+    /// The name in Python.
     pub alias: String,
-    /// What its definition says about it.
+    /// The description in the definition.
     pub description: Option<String>,
-    /// The definition that decides.
+    /// Where the definition that counts is.
     pub source: Source,
-    /// What came of it.
+    /// Whether the server can be started.
     pub outcome: Outcome,
-    /// Definitions of the same name that do not count.
+    /// Where other definitions of the same name are; they do not count.
     pub passed_over: Vec<Source>,
 }
 
-/// What came of a definition.
+/// Whether a definition can be used.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// It can be started.
@@ -80,62 +84,62 @@ pub enum Outcome {
     Broken(Reason),
 }
 
-/// A file or folder that was looked at.
+/// A file or folder that was considered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Considered {
-    /// Whose it is.
+    /// The client that the file belongs to.
     pub client: &'static str,
-    /// Where.
+    /// The path of the file or folder.
     pub path: PathBuf,
-    /// What came of it.
+    /// What was found there.
     pub state: FileState,
 }
 
-/// What came of a file.
+/// What was found at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileState {
-    /// There is none.
+    /// Nothing is there.
     Absent,
-    /// It was read and holds so many definitions.
+    /// The file was read.
     Read {
-        /// Definitions, usable or not.
+        /// Number of definitions in it, usable or not.
         servers: usize,
     },
-    /// It is there and was not read, for this reason.
+    /// The file exists and was not read, for this reason.
     Ignored(&'static str),
-    /// It could not be used.
+    /// The file could not be used.
     Failed(Reason),
 }
 
-/// Why a server cannot be had by the name it was asked for.
+/// Why a server cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nobody defines it.
+    /// No file defines the name.
     #[error("no server {name:?}; known: {}{}", listed(.known), suggested(.closest.as_deref()))]
     Unknown {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// What there is.
+        /// The names that can be used.
         known: Vec<String>,
-        /// What was most likely meant.
+        /// The name that was most likely meant.
         closest: Option<String>,
     },
-    /// It is switched off.
+    /// The definition is switched off.
     #[error("server {name:?} is disabled in {place}")]
     Disabled {
-        /// Its name.
+        /// The server.
         name: String,
         /// File, line and column.
         place: String,
     },
-    /// Its definition cannot be used.
+    /// The definition cannot be used.
     #[error("server {name:?} cannot be used: {place}: {reason}")]
     Broken {
-        /// Its name.
+        /// The server.
         name: String,
         /// File, line and column.
         place: String,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: Reason,
     },
 }
@@ -165,12 +169,12 @@ impl Catalog {
         load::load(search_paths.into())
     }
 
-    /// Every name that is defined, by name.
+    /// Every name that is defined, in alphabetical order.
     pub fn entries(&self) -> impl Iterator<Item = &CatalogEntry> {
         self.entries.values()
     }
 
-    /// Every server that can be started, by name.
+    /// Every server that can be started, in alphabetical order.
     pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
         self.entries
             .values()
@@ -180,14 +184,14 @@ impl Catalog {
             })
     }
 
-    /// A name or, where no server is called that, an alias.
+    /// The entry with this name or, failing that, with this alias.
     pub fn get(&self, name: &str) -> Option<&CatalogEntry> {
         self.entries
             .get(name)
             .or_else(|| self.entries.values().find(|known| known.alias == name))
     }
 
-    /// The server called that, or why there is none.
+    /// The definition of a server, or why it cannot be used.
     pub fn definition(&self, name: &str) -> Result<&Arc<Definition>, Error> {
         let Some(known) = self.get(name) else {
             let names = || self.entries.keys().map(|name| name.0.as_str());
@@ -217,12 +221,12 @@ impl Catalog {
         &self.files
     }
 
-    /// Everything that is wrong, in order of precedence.
+    /// All problems that were found, in order of precedence.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Where the definitions were looked for.
+    /// The paths that the definitions were read from.
     pub fn search_paths(&self) -> &SearchPaths {
         &self.search_paths
     }
@@ -233,7 +237,7 @@ impl Catalog {
             .flat_map(|definition| definition.secrets())
     }
 
-    /// `~/.cursor/mcp.json:14:9`
+    /// A place for people: `~/.cursor/mcp.json:14:9`.
     pub fn place(&self, source: &Source) -> String {
         format!(
             "{}:{}:{}",

@@ -1,4 +1,5 @@
-//! From search paths to a catalog: reads every file, lets the first usable definition of a name win, keeps the reasons.
+//! From search paths to a catalog: reads every file, lets the first usable definition of a name win, and collects the
+//! problems.
 
 mod servers;
 
@@ -17,9 +18,9 @@ use super::read::{self, Fingerprint};
 use super::search_paths::SearchPaths;
 use super::{Catalog, CatalogEntry, Considered, FileState, Of, Outcome, alias, dialect};
 
-/// Definition files read of one folder.
+/// The most definition files of one folder.
 const FILES: usize = 256;
-/// Entries of a folder looked at in search of them.
+/// The most entries of a folder that are examined.
 const FOLDER_ENTRIES: usize = 10_000;
 
 pub(super) fn load(search_paths: Arc<SearchPaths>) -> Catalog {
@@ -71,7 +72,7 @@ pub(super) fn load(search_paths: Arc<SearchPaths>) -> Catalog {
     }
 }
 
-/// Gives every entry, usable or not, its alias: one that is mended or broken changes no other's.
+/// Gives every entry, usable or not, its alias, so that mending or breaking one does not change the alias of another.
 fn name(entries: &mut BTreeMap<ServerName, CatalogEntry>) {
     let names: Vec<ServerName> = entries.keys().cloned().collect();
     let aliases = alias::aliases(names.iter().map(|name| name.0.as_str()), Of::Server);
@@ -92,7 +93,7 @@ struct Loader<'a> {
     entries: BTreeMap<ServerName, CatalogEntry>,
     files: Vec<Considered>,
     problems: Vec<Problem>,
-    /// Files read, with where their servers were looked for.
+    /// Files read, with the dialect of each.
     seen: BTreeSet<(u64, u64, usize)>,
 }
 

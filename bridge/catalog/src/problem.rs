@@ -1,4 +1,4 @@
-//! What is wrong with a file or an entry: where, how bad, and what to do.
+//! Problems of a file or an entry: where, how bad, and what to do.
 //!
 //! A reason names fields, variables and files, never a configured value.
 
@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 use super::definition::ServerName;
 
-/// One finding in one file.
+/// A problem in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Whether it costs the entry (or the file), or is only worth knowing.
+    /// Whether the entry (or the file) cannot be used.
     pub severity: Severity,
-    /// The entry it concerns; none when it is the file.
+    /// The entry; `None` if the problem concerns the whole file.
     pub server: Option<ServerName>,
     /// The file.
     pub path: PathBuf,
-    /// Line from 1; 0 when the file as a whole is meant.
+    /// The line, from 1; 0 if the problem concerns the whole file.
     pub line: usize,
-    /// Column from 1, in characters; 0 when the file as a whole is meant.
+    /// The column in characters, from 1; 0 if the problem concerns the whole file.
     pub column: usize,
     /// What is wrong.
     pub reason: Reason,
@@ -33,10 +33,10 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// How much a problem costs.
+/// How bad a problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Nothing is lost.
+    /// Everything can be used.
     Warning,
     /// The entry or file cannot be used.
     Error,
@@ -70,7 +70,7 @@ pub enum Reason {
         expected: &'static str,
         found: &'static str,
     },
-    #[error("{0:?} stands here twice; the last one counts")]
+    #[error("{0:?} occurs twice; the last one counts")]
     DuplicateKey(String),
     #[error("a server needs a name")]
     NoName,
@@ -89,8 +89,8 @@ pub enum Reason {
     #[error("unknown type {0:?}; known: stdio, http")]
     UnknownType(String),
     #[error(
-        "the old HTTP+SSE transport (type \"sse\") is not spoken; where the server has a streamable HTTP address, often \
-         the same host with /mcp, give that with \"type\": \"http\""
+        "the old HTTP+SSE transport (type \"sse\") is not supported; if the server has a streamable HTTP address, often \
+         the same host with /mcp, use it with \"type\": \"http\""
     )]
     LegacySse,
     #[error(
@@ -112,9 +112,9 @@ pub enum Reason {
     UnsupportedKey(String),
     #[error("{0} contains a NUL character")]
     Nul(String),
-    #[error("{0:?} is no name for an environment variable")]
+    #[error("invalid name of an environment variable: {0:?}")]
     BadVariableName(String),
-    #[error("{0:?} is no name for a header")]
+    #[error("invalid name of a header: {0:?}")]
     BadHeaderName(String),
     #[error("the value of header {0:?} contains a line break or another control character")]
     BadHeaderValue(String),
@@ -124,7 +124,7 @@ pub enum Reason {
     EnabledAndDisabled,
     // Command lines
     #[error(
-        "no program is called like the whole of \"command\"; it is read as a command line. Write: {0}"
+        "the text of \"command\" is not the name of a program; it is read as a command line. Write: {0}"
     )]
     CommandLine(String),
     #[error("\"args\" is one text; it is read as a command line. Write: {0}")]
@@ -150,11 +150,13 @@ pub enum Reason {
         "${{{0}:...}} is known to VS Code only ({1}); use an environment variable, ${{env:NAME}}"
     )]
     EditorVariable(String, String),
-    #[error("${{{0}}} in {1} is no form that is expanded here and is passed on as it is")]
+    #[error(
+        "${{{0}}} in {1} is not expanded: the bridge does not know this form and passes it on as it is"
+    )]
     UnknownVariable(String, String),
     #[error(
-        "${{{0}}} in {1} is no form that is known here; known are ${{NAME}}, ${{NAME:-default}} and ${{env:NAME}}; write \
-         \"$${{\" for the characters themselves"
+        "unknown form ${{{0}}} in {1}: use ${{NAME}}, ${{NAME:-default}} or ${{env:NAME}}, or write \"$${{\" for the \
+         characters themselves"
     )]
     UnknownForm(String, String),
     #[error("the file that {0} names cannot be read: {1}")]
@@ -162,7 +164,7 @@ pub enum Reason {
     // Environment files
     #[error("the environment file {0} {1}")]
     EnvFile(String, String),
-    #[error("line {1} of the environment file {0} is no NAME=value and is ignored")]
+    #[error("line {1} of the environment file {0} is not NAME=value and is ignored")]
     EnvFileLine(String, usize),
     // Recursion
     #[error(

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::problem::Reason;
 
-/// What tells one state of a file or folder from another.
+/// Distinguishes states of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     device: u64,
@@ -18,11 +18,11 @@ pub(super) struct Fingerprint {
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
-    /// Changed so shortly before it was looked at that another change may carry the same time.
+    /// The change was so recent that another one may have the same time.
     unsettled: bool,
 }
 
-/// Clocks of file systems tick this coarsely at worst, where it matters.
+/// The coarsest clock of a file system that matters.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Fingerprint {
@@ -41,14 +41,14 @@ impl Fingerprint {
         }
     }
 
-    /// The state of a path now; `None` where there is nothing.
+    /// The current state of a path; `None` if nothing is there.
     pub(super) fn take(path: &Path) -> Option<Self> {
         std::fs::metadata(path)
             .ok()
             .map(|metadata| Self::of(&metadata))
     }
 
-    /// Whether the path may have changed between this (taken earlier) and `now`.
+    /// Whether the path may have changed between `before` and `now`.
     pub(super) fn may_differ(before: Option<Self>, now: Option<Self>) -> bool {
         match (before, now) {
             (None, None) => false,
@@ -66,13 +66,13 @@ impl Fingerprint {
         }
     }
 
-    /// Identifies the file itself, whatever it is called.
+    /// Identifies the file itself, whatever its name.
     pub(super) fn identity(self) -> (u64, u64) {
         (self.device, self.inode)
     }
 }
 
-/// Reads a text file of at most `limit` bytes. `Ok(None)`: there is none.
+/// Reads a text file of at most `limit` bytes; `Ok(None)` if it does not exist.
 pub(super) fn text(path: &Path, limit: u64) -> Result<Option<(String, Fingerprint)>, Reason> {
     let Some((bytes, fingerprint)) = bytes(path, limit)? else {
         return Ok(None);
@@ -115,7 +115,7 @@ fn open(path: &Path) -> Result<Option<File>, Reason> {
         Ok(metadata) if !metadata.is_file() => return Err(Reason::NotAFile(kind(&metadata))),
         Ok(_) => {}
         Err(error) if is_absent(&error) => {
-            // A link that leads nowhere is somebody's mistake, not an absent file.
+            // A dangling link is a mistake of the user, not an absent file.
             let dangling = std::fs::symlink_metadata(path).is_ok();
             return if dangling {
                 Err(Reason::Unreadable("the link leads nowhere".to_owned()))
@@ -125,7 +125,7 @@ fn open(path: &Path) -> Result<Option<File>, Reason> {
         }
         Err(error) => return Err(Reason::Unreadable(plain(&error))),
     }
-    // Without O_NONBLOCK a FIFO put there since would block for ever.
+    // Without O_NONBLOCK, a FIFO that replaced the file meanwhile would block forever.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => Ok(Some(file)),
@@ -134,7 +134,7 @@ fn open(path: &Path) -> Result<Option<File>, Reason> {
     }
 }
 
-/// Whether an error means that nothing is there.
+/// Whether an error means that the path does not exist.
 pub(super) fn is_absent(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_file_is_named_and_never_waited_for() {
+    fn other_than_text_files_are_named_and_never_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         assert_eq!(text(&path("absent"), LIMIT), Ok(None));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_text() {
+    fn byte_order_mark_is_not_part_of_the_text() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bom");
         std::fs::write(&path, "\u{feff}{}").unwrap();

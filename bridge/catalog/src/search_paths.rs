@@ -1,11 +1,11 @@
-//! Where definitions may stand, in the order in which they win.
+//! Where definitions are looked for.
 //!
-//! Nothing here reads the process's environment: callers, and tests, say what it is.
+//! Nothing here reads the process's environment: callers and tests pass it in.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Everything that decides which files are considered and how they read.
+/// Everything that decides which files are considered and how they are read.
 #[derive(Clone)]
 pub struct SearchPaths {
     /// The user's home folder.
@@ -16,20 +16,20 @@ pub struct SearchPaths {
     pub state_dir: PathBuf,
     /// `XDG_CONFIG_HOME`, or `~/.config`.
     pub config_home: PathBuf,
-    /// `MCP_SERVERS_CONFIG`: one more file, the last in order.
+    /// `MCP_SERVERS_CONFIG`: one more file, the last in precedence.
     pub extra: Option<PathBuf>,
     /// `MCP_BRIDGE_ALLOW_SELF_SERVER`.
     pub allow_self: bool,
     /// The running program, to recognise definitions that start it again.
     pub executable: Option<PathBuf>,
-    /// Whose folders are meant.
+    /// The platform whose folders are used.
     pub platform: Platform,
     /// Variables for expansion and for `PATH`.
     pub environment: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for SearchPaths {
-    /// Without the environment, which holds secrets.
+    /// Leaves out the environment, which holds secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("SearchPaths")
@@ -115,7 +115,7 @@ impl SearchPaths {
         named.map_or(usual, |value| self.cwd.join(value.trim()))
     }
 
-    /// A place below the configuration folder; where that was moved, the usual one counts as well.
+    /// A path below the configuration folder; if that was moved, the usual one counts as well.
     pub(super) fn configured(&self, path: &str) -> Vec<PathBuf> {
         let mut paths = vec![
             self.config_home.join(path),

@@ -1,4 +1,4 @@
-//! Whole catalogs: one fixture for each dialect, and every reported fault of configurations as a test.
+//! Whole catalogs: one fixture for each dialect, and a test for every reported fault of configurations.
 
 mod dialects;
 mod entries;
@@ -174,7 +174,7 @@ fn stdio(catalog: &Catalog, name: &str) -> (String, Vec<String>, BTreeMap<String
                 .collect();
             (command.clone(), args.clone(), env)
         }
-        Transport::Http { .. } => panic!("{name} is no stdio server"),
+        Transport::Http { .. } => panic!("{name} is not a stdio server"),
     }
 }
 

@@ -1,7 +1,6 @@
-//! The catalog as it is now: read when somebody first asks, looked at again whenever somebody asks, read again only when a
-//! file changed.
+//! The current catalog: read at the first request and again only when a file has changed.
 //!
-//! A look costs one `stat` for each of some forty paths; nothing runs in between.
+//! Each request costs one `stat` for each of some forty paths; nothing runs in between.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +14,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Reads nothing yet: a client that has just started the bridge waits, and may never ask for a server.
+    /// Reads nothing yet: a client that has just started the bridge is waiting, and may never ask for a server.
     pub fn new(search_paths: SearchPaths) -> Self {
         Self {
             search_paths: Arc::new(search_paths),
@@ -23,8 +22,8 @@ impl Watcher {
         }
     }
 
-    /// The catalog of the files as they are now. Whoever holds an older one keeps it unchanged. Blocks for as long as
-    /// files take to read: call it from `spawn_blocking` where that matters.
+    /// The catalog of the files as they are now; older catalogs stay unchanged. Blocks while files are read: use
+    /// `spawn_blocking` where that matters.
     pub fn current(&self) -> Arc<Catalog> {
         // A panic elsewhere cannot leave a half-written catalog: it is replaced as a whole.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,28 +1,28 @@
-//! The TOON mode: the whole payload as one fenced block of Token-Oriented Object Notation.
+//! The TOON mode: the whole answer as one fenced block of Token-Oriented Object Notation.
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 use toon_format::ToonError;
 
-use super::Payload;
+use super::rendered::Rendered;
 use super::visible::visible;
 
 /// New lines inside values are escaped by the notation, so no value can close the fence.
-pub(super) fn write(payload: &Payload) -> String {
-    let mut structured = payload.structured();
+pub(super) fn write(answer: &Rendered<'_>) -> String {
+    let mut structured = answer.structured();
     each(&mut structured, &show);
     match encode(&structured) {
         Ok(body) => format!("```toon\n{body}\n```"),
         // Should the encoder refuse, JSON says it too.
         Err(error) => {
-            tracing::warn!(%error, "payload not encoded as toon");
+            tracing::warn!(%error, "answer not encoded as toon");
             format!("```json\n{structured}\n```")
         }
     }
 }
 
-/// Field by field, as the notation does it but for objects of objects, which a payload has none of.
+/// Field by field, as the notation does it but for objects of objects, which an answer does not have.
 fn encode(structured: &Value) -> Result<String, ToonError> {
     let fields = structured.as_object().into_iter().flatten();
     let lines: Vec<String> = fields

@@ -14,6 +14,7 @@ mod results;
 mod scripted;
 mod spare;
 mod starts;
+mod told;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! Project files: what code leaves below `/projects` comes to the host after each run, and is there again at the start of
-//! the next session.
+//! Project files: what code writes below `/projects` comes to the host after each run, and is there again when the next
+//! session starts.
 //!
-//! Nothing is mounted: a guest names what has changed, the host decides what it takes. Links are never followed below
-//! the folder. Of two sessions that change one file the last one wins; what it replaces without having seen it is kept
-//! as a version.
+//! Nothing is mounted: a guest names what has changed, and the host decides what it takes. Links are never followed
+//! below the folder. If two sessions change a file, the last one wins; a version that it replaces without having seen
+//! it is kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -14,13 +14,13 @@ use super::lock::Lock;
 use super::write::{self, FileVersion};
 use super::{Error, Limits, Origin, Timestamp, journal, path};
 
-/// Where replaced files go.
+/// The folder of replaced files.
 const VERSIONS: &str = ".versions/files";
-/// Of each file, older versions that are kept.
+/// The number of older versions of a file.
 const KEPT_VERSIONS: usize = 5;
-/// Deeper folders are not looked into.
+/// Folders nested deeper than this are ignored.
 const DEEPEST: usize = 16;
-/// Entries that are looked at.
+/// The most entries that are examined.
 const MOST_ENTRIES: usize = 50_000;
 const MODE: u32 = 0o666;
 
@@ -29,11 +29,11 @@ const MODE: u32 = 0o666;
 pub struct Kept {
     /// Files that are on the disk now.
     pub files: Vec<String>,
-    /// Files and why they were not taken, and what else a user should know.
+    /// Files that were not taken, with the reasons, and what else a user should know.
     pub notes: Vec<String>,
 }
 
-/// The files that there are.
+/// The files on the host.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) files: BTreeMap<String, FileVersion>,
@@ -63,13 +63,13 @@ impl Files {
         &self.folder
     }
 
-    /// Whether there may be anything for a guest to see, memories and saved tools included: cheaper than to find it.
+    /// Whether a guest may have anything to see, memories and saved tools included; cheaper than [`Files::find`].
     pub(super) fn are_there(&self) -> bool {
         let mut entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.any(|entry| !path::is_hidden(&entry.file_name()))
     }
 
-    /// Looks what there is. Folders that cannot be read are left out: a session starts without them rather than not.
+    /// Lists the files. Folders that cannot be read are left out: a session starts without them rather than not at all.
     pub(super) fn find(&self) -> Found {
         let mut found = Found::default();
         let mut folders = vec![(self.folder.clone(), String::new(), 0)];
@@ -97,20 +97,20 @@ impl Files {
                 if facts.is_dir() && depth < DEEPEST {
                     folders.push((entry.path(), format!("{path}/"), depth + 1));
                 } else if !facts.is_file() {
-                    found.left_out.push((path, "it is no regular file"));
+                    found.left_out.push((path, "it is not a regular file"));
                 } else if let Some(problem) = path::problem(&path) {
                     found.left_out.push((path, problem));
                 } else {
-                    let stamp = FileVersion::of(&facts);
-                    found.total += stamp.size;
-                    found.files.insert(path, stamp);
+                    let version = FileVersion::of(&facts);
+                    found.total += version.size;
+                    found.files.insert(path, version);
                 }
             }
         }
         found
     }
 
-    /// The bytes of a file, if it is there still.
+    /// The bytes of a file, if it still exists.
     pub(super) fn read(&self, path: &str) -> Option<(Vec<u8>, FileVersion)> {
         if !self.is_plain(path) {
             return None;
@@ -120,7 +120,7 @@ impl Files {
             .flatten()
     }
 
-    /// Which of the changed files (with their sizes) are worth being sent; notes say why others are not.
+    /// Chooses the changed files (given with sizes) that the guest is to send; notes say why others are not taken.
     pub(super) fn choose(
         &self,
         changed: &[(String, u64)],
@@ -130,8 +130,8 @@ impl Files {
         let mut notes = Vec::new();
         let (mut total, mut count) = (found.total, found.files.len());
         for path in deleted {
-            if let Some(stamp) = found.files.get(path) {
-                total -= stamp.size;
+            if let Some(version) = found.files.get(path) {
+                total -= version.size;
                 count -= 1;
             }
         }
@@ -187,7 +187,8 @@ impl Files {
         (chosen, notes)
     }
 
-    /// Writes files and deletes others; all is on the disk when this returns. `seen` is what the session knows of.
+    /// Writes and deletes files; everything is on the disk when this returns. `seen` holds the versions that the session
+    /// knows.
     pub(super) fn keep(
         &self,
         files: &[(String, Vec<u8>)],
@@ -224,7 +225,7 @@ impl Files {
             }
         }
         for folder in folders {
-            // One that was removed with its last file needs no sync.
+            // A folder that was removed with its last file needs no sync.
             if let Err(error) = write::sync_folder(&folder)
                 && error.kind() != io::ErrorKind::NotFound
             {
@@ -290,7 +291,7 @@ impl Files {
         Ok(())
     }
 
-    /// Deletes a file that is as the session knew it; any other is kept. False where it is still there, or never was.
+    /// Deletes a file in the version that the session knows; any other version is kept. Returns whether it was deleted.
     fn delete(
         &self,
         path: &str,
@@ -354,7 +355,7 @@ impl Files {
         Ok(format!("{VERSIONS}/{path}/{name}"))
     }
 
-    /// No part of it is a link.
+    /// Whether no part of the path is a link.
     fn is_plain(&self, path: &str) -> bool {
         let mut folder = self.folder.clone();
         path.split('/').all(|part| {
@@ -364,7 +365,7 @@ impl Files {
     }
 }
 
-/// What is said of a file that was not taken.
+/// The note about a file that was not taken.
 pub(super) fn not_kept(path: &str, problem: &str) -> String {
     let shown: String = path.chars().take(120).collect();
     format!("/projects/{} is not kept: {problem}", shown.escape_debug())

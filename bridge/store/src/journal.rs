@@ -1,5 +1,5 @@
-//! Who wrote which project file: a line of JSON for each, the newest last. The files themselves are whatever code made
-//! them, so what is known of them stands beside them.
+//! Who wrote which project file: a line of JSON for each write, the newest last. The files themselves have no place for
+//! that, so it is recorded beside them.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -12,11 +12,11 @@ use super::{Origin, Timestamp, write};
 
 /// Below the folder of project files.
 const NAME: &str = ".versions/files.jsonl";
-/// When it is larger, its older half goes.
+/// A larger journal loses its older half.
 const MOST_BYTES: u64 = 1 << 20;
 const MODE: u32 = 0o666;
 
-/// Notes what has been written (with sizes) and deleted. The caller holds the lock.
+/// Records what was written (with sizes) and deleted. The caller holds the lock.
 pub(super) fn note(
     folder: &Path,
     written: &[(&str, u64)],

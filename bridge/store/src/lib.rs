@@ -1,8 +1,14 @@
-//! What outlives a session: memories, saved tools and project files, kept on the host in files that people can read.
+//! What outlives a session: memories, saved tools and project files, stored on the host in files that people can read.
 //!
-//! Everything lies below one folder, `user_tools`. Every write is whole or not there, and on the disk before it is
-//! acknowledged; several bridges may use the folder at once. All that comes from a guest is hostile text: names, sizes
-//! and numbers of everything are bounded here. Blocking; callers that must not block use a thread for it.
+//! Entry points: [`Store::of`] opens the store that the settings name; [`Store::memory`], [`Store::tools`] and
+//! [`Store::update`] read it, [`Store::keep`] writes project files.
+//!
+//! Invariants: everything is below one folder, `user_tools`; every write is complete or does not happen, and is on the
+//! disk before it is acknowledged; several bridges may use the folder at once. Everything that comes from a guest is
+//! hostile: names, sizes and numbers are bounded here.
+//!
+//! This crate knows neither sessions nor frames nor the model. Its functions block; callers that must not block use a
+//! thread.
 
 mod files;
 mod journal;
@@ -31,100 +37,98 @@ use files::Files;
 use bridge_settings::Settings;
 pub use bridge_settings::StoreLimits as Limits;
 
-/// Who writes: noted with what is written.
+/// Who writes; recorded with what is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
-    /// The session.
+    /// The name of the session.
     pub session: String,
-    /// Number of the run in it.
+    /// The number of the run in that session.
     pub run: u64,
 }
 
 impl Origin {
-    /// As kept in a memory.
+    /// The form in which a memory records it.
     fn to_json(&self, now: Timestamp) -> Value {
         json!({"session": self.session, "run": self.run, "time": now.to_string()})
     }
 }
 
-/// Why something was not kept or could not be read. Messages name no folder of the host: user code reads them.
+/// Why something was not stored or could not be read. Messages do not name folders of the host: user code reads them.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A key of nothing but blanks.
+    /// The key has only blanks.
     #[error("the key is empty")]
     EmptyKey,
-    /// A key that is a text of its own.
+    /// The key is too long.
     #[error("the key has {length} characters; at most {limit} are allowed")]
     LongKey {
-        /// Characters.
+        /// The length in characters.
         length: usize,
-        /// Allowed.
+        /// The limit.
         limit: usize,
     },
-    /// Two keys whose names cannot be told apart.
+    /// The file names of two keys cannot be told apart.
     #[error("memory {key:?} would be kept where another one is")]
     Collision {
-        /// The key.
+        /// The key of the memory.
         key: String,
     },
-    /// One thing is too large.
+    /// A single item is too large.
     #[error("{what} has {size} bytes; at most {limit} are kept ({setting})")]
     TooLarge {
-        /// What.
+        /// The item, for messages.
         what: String,
-        /// Its bytes.
+        /// The size in bytes.
         size: u64,
-        /// Allowed.
+        /// The limit.
         limit: u64,
-        /// The setting that says so.
+        /// The setting with the limit.
         setting: &'static str,
     },
-    /// All together are too large.
-    #[error(
-        "there is no room for {what}: {kind} may have {limit} bytes together ({setting}); delete some"
-    )]
+    /// All items together are too large.
+    #[error("no room for {what}: {kind} may have {limit} bytes together ({setting}); delete some")]
     Full {
-        /// What.
+        /// The item, for messages.
         what: String,
         /// `memories`, `saved tools`, `project files`.
         kind: &'static str,
-        /// Allowed.
+        /// The limit.
         limit: u64,
-        /// The setting that says so.
+        /// The setting with the limit.
         setting: &'static str,
     },
-    /// There are too many.
+    /// There are too many items.
     #[error("there are {limit} {kind} already, the most there may be ({setting}); delete some")]
     TooMany {
         /// `memories`, `saved tools`, `project files`.
         kind: &'static str,
-        /// Allowed.
+        /// The limit.
         limit: usize,
-        /// The setting that says so.
+        /// The setting with the limit.
         setting: &'static str,
     },
-    /// It changed since it was read.
+    /// The memory changed since it was read.
     #[error("memory {key:?} was changed by somebody else meanwhile")]
     Conflict {
-        /// The key.
+        /// The key of the memory.
         key: String,
-        /// As it is now.
+        /// The current memory.
         current: Option<Box<Loaded>>,
     },
-    /// A file that is no memory; it was set aside.
+    /// The file is not a memory; it was set aside.
     #[error("memory {key:?} could not be read ({reason}); its file was set aside as {file}")]
     SetAside {
-        /// The key.
+        /// The key of the memory.
         key: String,
         /// What is wrong with it.
         reason: String,
-        /// Its new name.
+        /// The new name of the file.
         file: String,
     },
-    /// A text that no tool can have.
+    /// The source or name cannot be a tool.
     #[error("the tool cannot be saved: {reason}")]
     BadTool {
-        /// Why.
+        /// What is wrong with it.
         reason: String,
     },
     /// `user_tools.py` cannot be added to.
@@ -133,15 +137,15 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// Another process holds the lock and does not let go.
-    #[error("another program is writing and does not come to an end")]
+    /// Another process holds the lock for too long.
+    #[error("another program has been writing for too long; try again when it has finished")]
     Busy,
     /// The disk or its permissions.
     #[error("{act}: {source}")]
     Io {
-        /// What was tried.
+        /// What failed.
         act: &'static str,
-        /// What came of it.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -151,7 +155,7 @@ impl Error {
         move |source| Self::Io { act, source }
     }
 
-    /// In one word, for programs.
+    /// A word for programs.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::EmptyKey | Self::LongKey { .. } | Self::Collision { .. } => "key",
@@ -167,7 +171,7 @@ impl Error {
     }
 }
 
-/// The state below one folder.
+/// The state of one project or user, below one folder.
 #[derive(Debug)]
 pub struct Store {
     limits: Limits,
@@ -177,13 +181,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// What the settings say, for a bridge that was started in `cwd`.
+    /// Opens the store that the settings name, for a bridge that was started in `cwd`.
     pub fn of(settings: &Settings, cwd: &Path) -> Self {
         let root = project::root(&settings.state_dir, &settings.project, cwd);
         Self::new(&root, settings.store)
     }
 
-    /// Of the state folder `root`. Nothing is made before something is written.
+    /// Opens the store in the state folder `root`. Nothing is created before something is written.
     pub fn new(root: &Path, limits: Limits) -> Self {
         let folder = root.join("user_tools");
         Self {
@@ -194,36 +198,25 @@ impl Store {
         }
     }
 
-    /// How much may be kept.
+    /// The limits of the store.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Values by key.
+    /// Memories: values by key.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Functions that are there in every session.
+    /// Saved tools: functions that exist in every session.
     pub fn tools(&self) -> &Tools {
         &self.tools
     }
 
-    /// Where it all lies.
+    /// The folder of the store.
     pub fn folder(&self) -> PathBuf {
         self.files.folder().to_owned()
     }
-}
-
-/// Bytes in hexadecimal.
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

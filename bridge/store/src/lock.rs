@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 
-/// For other processes to come to an end with what they write.
+/// How long to wait for other processes that write.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries, at first and at most.
+/// The first and the longest pause between two attempts.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(4);
 
@@ -22,7 +22,7 @@ pub(super) struct Lock {
     own: Mutex<()>,
 }
 
-/// Locked until it is dropped, or the process ends.
+/// Holds the lock until it is dropped or the process ends.
 pub(super) struct Locked<'a> {
     _file: File,
     _own: MutexGuard<'a, ()>,
@@ -36,9 +36,9 @@ impl Lock {
         }
     }
 
-    /// Waits for its turn; makes the folder where it is missing.
+    /// Waits for the lock; creates the folder if it is missing.
     pub(super) fn take(&self) -> Result<Locked<'_>, Error> {
-        // Threads of this process first: they wait in a queue and not in a loop.
+        // Threads of this process wait in a queue first, not in a loop.
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self
             .open()

@@ -1,7 +1,8 @@
-//! Values by key, one readable JSON file each, as users of the predecessor have them.
+//! Memories: values by key, each in a readable JSON file, compatible with those of the predecessor.
 //!
-//! Numbers of any size and the order of keys survive: a value goes through as text. A key finds its file by rule
-//! ([`name`]), and a file counts for the key that is written in it. What cannot be read is set aside, never overwritten.
+//! Numbers of any size and the order of keys survive, because a value is passed through as text. The name of a file
+//! follows from its key ([`name`]), and a file counts for the key that is written in it. An unreadable file is set
+//! aside, never overwritten.
 
 mod index;
 mod name;
@@ -27,47 +28,47 @@ use index::Index;
 use name::Key;
 use record::{Head, Parsed};
 
-/// Files that people made by hand may be larger than what may be saved, up to this.
+/// The largest file that is read: people may write larger memories by hand than code may save.
 const READ_LIMIT: u64 = 64 << 20;
-/// A file that cannot be read may be one that the predecessor is just writing: for this long it is looked at again.
+/// How long an unreadable file is read again: the predecessor may be writing it.
 const SETTLE: Duration = Duration::from_millis(200);
 const LOOKS: u32 = 5;
-/// Only the owner reads memories.
+/// Only the owner may read memories.
 const MODE: u32 = 0o600;
 
-/// What is to become of a memory.
+/// A change of a memory.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// Its value from now on.
+    /// The new value.
     pub value: Value,
-    /// Its metadata; as they were where not given.
+    /// The new metadata; `None` keeps the old ones.
     pub metadata: Option<Value>,
-    /// What must be there now.
+    /// The condition for the change.
     pub expected: Expected,
 }
 
-/// What must be there for a change to be made.
+/// The version that must exist for a change to be made.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub enum Expected {
-    /// Anything.
+    /// Any version, or none.
     #[default]
     Any,
-    /// Nothing.
+    /// No memory of that key may exist.
     Nothing,
-    /// This version.
+    /// Exactly this version.
     Version(String),
 }
 
 /// A change that was made.
 #[derive(Debug, PartialEq)]
 pub struct Saved {
-    /// Of what is there now.
+    /// The new version.
     pub version: String,
-    /// It was not there before.
+    /// Whether the memory is new.
     pub new: bool,
-    /// Name of its file.
+    /// The name of the file.
     pub file: String,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
 }
 
@@ -90,7 +91,7 @@ impl Memory {
         }
     }
 
-    /// The memory of a key, if there is one.
+    /// The memory of a key, if it exists.
     pub fn load(&self, key: &str) -> Result<Option<Loaded>, Error> {
         let key = Key::parse(key)?;
         match self.find(&key)? {
@@ -99,7 +100,7 @@ impl Memory {
         }
     }
 
-    /// Saves a memory; on the disk when this returns.
+    /// Saves a memory; it is on the disk when this returns.
     pub fn save(&self, key: &str, change: &Change, origin: &Origin) -> Result<Saved, Error> {
         let key = Key::parse(key)?;
         let metadata_size = change.metadata.as_ref().map_or(0, json::size_of);
@@ -166,7 +167,7 @@ impl Memory {
         })
     }
 
-    /// Deletes a memory; false where there is none.
+    /// Deletes a memory; false if it does not exist.
     pub fn delete(&self, key: &str) -> Result<Option<String>, Error> {
         let key = Key::parse(key)?;
         let _locked = self.lock.take()?;
@@ -185,7 +186,7 @@ impl Memory {
             return Ok(listing);
         }
         for file in bad {
-            // What cannot be read now is set aside; what could meanwhile is listed.
+            // A file that still cannot be read is set aside; one that now can be read is listed.
             let key = file.trim_end_matches(".json").to_owned();
             match self.look(&file, &key) {
                 Ok(_) | Err(Error::SetAside { .. }) => {}
@@ -195,14 +196,14 @@ impl Memory {
         self.peek().map(|(listing, _)| listing)
     }
 
-    /// Likewise, and leaves files that cannot be read where they are: their names come second.
+    /// Like [`Memory::list`], but unreadable files stay where they are; their names are returned second.
     pub fn peek(&self) -> Result<(Listing, Vec<String>), Error> {
         let mut index = self.index();
         index.refresh(&self.folder)?;
         Ok((index.listing(), index.bad()))
     }
 
-    /// The files as they are, for a view of them.
+    /// The files, for the read-only view of a guest.
     pub(super) fn entries(&self) -> Result<Vec<(String, Entry)>, Error> {
         let mut index = self.index();
         index.refresh_sizes(&self.folder)?;
@@ -218,7 +219,7 @@ impl Memory {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a key is, or where it would be.
+    /// The file of a key, or the one that it would get.
     fn find(&self, key: &Key) -> Result<Found, Error> {
         let mut free = None;
         for file in key.files() {
@@ -229,12 +230,12 @@ impl Memory {
                         loaded: Box::new(loaded),
                     });
                 }
-                // Another key's.
+                // The file belongs to another key.
                 Some(_) => {}
                 None => free = free.or(key.may_take(&file).then_some(file)),
             }
         }
-        // A file that somebody has named otherwise is listed by its key, and has to be found by it.
+        // A file with another name is listed by its key, so it has to be found by it.
         let named_otherwise = self.index().file_of(&self.folder, key.as_str())?;
         if let Some(file) = named_otherwise
             && let Some(loaded) = self.look(&file, key.as_str())?
@@ -249,19 +250,19 @@ impl Memory {
             .ok_or_else(|| Error::Collision { key: key.shown() })
     }
 
-    /// Reads a file. One that is no memory is set aside.
+    /// Reads a file. A file that is not a memory is set aside.
     fn look(&self, file: &str, key: &str) -> Result<Option<Loaded>, Error> {
         let path = self.folder.join(file);
         let mut looks = 0;
         loop {
             let read =
                 write::read(&path, READ_LIMIT).map_err(Error::io("a memory could not be read"))?;
-            let Some((bytes, stamp)) = read else {
+            let Some((bytes, version)) = read else {
                 return Ok(None);
             };
             let reason = match Parsed::read(&bytes) {
                 Ok(parsed) => {
-                    return Ok(Some(parsed.into_loaded(file, &bytes, stamp.modified())));
+                    return Ok(Some(parsed.into_loaded(file, &bytes, version.modified())));
                 }
                 Err(reason) => reason,
             };
@@ -310,7 +311,7 @@ impl Memory {
     }
 }
 
-/// Renames without replacing what is there already. Where there are no hard links, the look before has to do.
+/// Renames without replacing an existing file. On file systems without hard links, a check before the rename has to do.
 fn move_aside(from: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),
@@ -327,7 +328,7 @@ fn move_aside(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// What a key came to.
+/// The result of a lookup.
 enum Found {
     Record { file: String, loaded: Box<Loaded> },
     Nothing { file: String },
@@ -340,7 +341,7 @@ fn is_young(path: &Path) -> bool {
         .is_ok_and(|time| SystemTime::now().duration_since(time).unwrap_or_default() < SETTLE * 5)
 }
 
-/// Of a file, what a list shows; `Err` says why it is no memory.
+/// What a list shows of a file; `Err` says why it is not a memory.
 fn head(bytes: &[u8], file: &str, modified: Timestamp) -> Result<Info, String> {
     Head::read(bytes).map(|head| head.into_info(file, bytes.len() as u64, modified))
 }

@@ -2,15 +2,15 @@
 
 use std::ffi::OsStr;
 
-/// Bytes of one part, and of all.
+/// The longest part and the longest path, in bytes.
 const LONGEST_PART: usize = 200;
 const LONGEST: usize = 1_000;
 const DEEPEST: usize = 16;
 
-/// What stands at the top of the folder and is no project file.
+/// Names at the top of the folder that are not project files.
 const TAKEN: [&str; 4] = ["memory", "user_tools.py", ".versions", ".lock"];
 
-/// Why a project file cannot have this name, in words; nothing where it can.
+/// Why a project file cannot have this name; `None` if it can.
 pub(super) fn problem(path: &str) -> Option<&'static str> {
     if path.len() > LONGEST {
         return Some("its name is too long");
@@ -23,7 +23,7 @@ pub(super) fn problem(path: &str) -> Option<&'static str> {
         .iter()
         .any(|part| part.is_empty() || *part == "." || *part == "..")
     {
-        return Some("its name is no path below /projects");
+        return Some("its name is not a path below /projects");
     }
     if parts.iter().any(|part| part.len() > LONGEST_PART) {
         return Some("its name is too long");
@@ -52,22 +52,22 @@ pub(super) fn problem(path: &str) -> Option<&'static str> {
     }
 }
 
-/// At the top of the folder, this is none of the project's.
+/// Whether this name at the top of the folder is not a project file.
 pub(super) fn is_taken(name: &str) -> bool {
     TAKEN.contains(&folded(name).as_str())
 }
 
-/// At the top of the folder, this is the store's own: no guest sees it.
+/// Whether this name at the top of the folder belongs to the store: guests never see it.
 pub(super) fn is_hidden(name: &OsStr) -> bool {
     name == ".versions" || name == ".lock"
 }
 
-/// As file systems see a name that do not tell capitals from others.
+/// The name as a file system without case sensitivity sees it.
 pub(super) fn folded(path: &str) -> String {
     path.to_lowercase()
 }
 
-/// Marks that change the direction of text, or are not seen.
+/// Characters that change the direction of text or are invisible.
 fn is_mark(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,4 +1,4 @@
-//! Where the state of a project is: a folder of its own in the state folder, so that nothing is written into the project.
+//! The folder of a project's state: a separate folder in the state folder, so that nothing is written into the project.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use bridge_settings::Project;
 
-/// The state folder, or the part of it that is the project's.
+/// The state folder, or the project's part of it.
 pub(super) fn root(state: &Path, project: &Project, cwd: &Path) -> PathBuf {
     let project = match project {
         Project::Shared => return state.to_owned(),
@@ -16,17 +16,17 @@ pub(super) fn root(state: &Path, project: &Project, cwd: &Path) -> PathBuf {
     state.join("projects").join(folder_name(&project))
 }
 
-/// The nearest folder with `.git` in it, else the one given.
+/// The nearest folder with `.git` in it, or else the given one.
 fn project_of(cwd: &Path) -> PathBuf {
     let found = cwd.ancestors().find(|folder| folder.join(".git").exists());
     found.unwrap_or(cwd).to_owned()
 }
 
-/// Readable, and another one for each folder: its last name and a hash of where it really lies.
+/// A readable and unique name: the last part of the path and a hash of the real path.
 fn folder_name(project: &Path) -> String {
     let place = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
     let digest = Sha256::digest(place.as_os_str().as_encoded_bytes());
-    let hash = super::hex(&digest[..6]);
+    let hash = hex::encode(&digest[..6]);
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let plain = |character: char| {
         let kept = character.is_ascii_alphanumeric() || matches!(character, '_' | '-');

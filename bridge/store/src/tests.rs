@@ -1,4 +1,4 @@
-//! What is kept is kept: by rules, in bounds, and whatever happens to the process that writes.
+//! The store's promises: its rules, its bounds, and what happens when a writing process is killed.
 
 mod faults;
 mod files;

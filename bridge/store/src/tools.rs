@@ -1,9 +1,9 @@
-//! Saved tools: Python functions and classes that are there in every session, all in one file that people can read and
-//! edit, `user_tools.py`.
+//! Saved tools: Python functions and classes that exist in every session, all in one file that people can read and edit,
+//! `user_tools.py`.
 //!
-//! Each saved tool is a section between two marks; everything else in the file is its owner's and stays byte for byte.
-//! The host does not understand Python: a tool is text with a name, checked for what the file needs. The guest, which
-//! took it from a running session, has compiled it.
+//! Each saved tool is a section between two marks; everything else in the file belongs to its owner and stays byte for
+//! byte. The host does not understand Python: a tool is text with a name, checked for what the file needs. The guest,
+//! which took it from a running session, has compiled it.
 
 mod book;
 mod check;
@@ -18,39 +18,39 @@ use super::write::FileVersion;
 use super::{Error, Limits, Origin, Timestamp, write};
 use book::{Book, Section};
 
-/// The file.
+/// The file of all saved tools.
 const FILE: &str = "user_tools.py";
-/// Where replaced and deleted tools go.
+/// The folder of replaced and deleted tools.
 const VERSIONS: &str = ".versions/tools";
-/// Of each tool, older versions that are kept.
+/// The number of older versions of a tool.
 const KEPT_VERSIONS: usize = 20;
-/// Bytes of the whole file.
+/// The largest file, in bytes.
 const FILE_LIMIT: u64 = 8 << 20;
 const MODE: u32 = 0o600;
 
-/// A tool as sessions get it.
+/// A tool as sessions receive it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tool {
-    /// Its name in Python.
+    /// The name in Python.
     pub name: String,
-    /// Its source.
+    /// The source.
     pub source: String,
 }
 
 /// A tool as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SavedTool {
-    /// Its name in Python.
+    /// The name in Python.
     pub name: String,
-    /// Its `def` or `class` line.
+    /// The `def` or `class` line.
     pub signature: String,
-    /// When it was saved, as written in the file.
+    /// When the tool was saved, as written in the file.
     pub saved: String,
-    /// The session that saved it.
+    /// The session that saved the tool.
     pub session: String,
-    /// Older versions that are kept.
+    /// The number of older versions.
     pub versions: usize,
-    /// Bytes of its source.
+    /// The size of the source in bytes.
     pub size: usize,
 }
 
@@ -59,9 +59,9 @@ pub struct SavedTool {
 pub(super) struct Contents {
     /// Saved tools, in the order of the file.
     pub(super) tools: Vec<Tool>,
-    /// What its owner wrote.
+    /// What the owner of the file wrote.
     pub(super) own: String,
-    /// The text.
+    /// The text of the file.
     pub(super) text: String,
     /// What is wrong with the file.
     pub(super) problems: Vec<String>,
@@ -84,7 +84,7 @@ impl Tools {
         }
     }
 
-    /// Saves a tool, in the place of one of the same name; which version of it this is.
+    /// Saves a tool, replacing one of the same name; returns the number of this version.
     pub fn save(&self, name: &str, source: &str, origin: &Origin) -> Result<usize, Error> {
         let source = check::source(name, source)?;
         let _locked = self.lock.take()?;
@@ -117,7 +117,7 @@ impl Tools {
         Ok(self.versions(name).len() + 1)
     }
 
-    /// Deletes a tool; its last version is kept. False where there is none.
+    /// Deletes a tool, whose last version is kept; false if it does not exist.
     pub fn delete(&self, name: &str) -> Result<bool, Error> {
         let _locked = self.lock.take()?;
         let mut book = self.book()?;
@@ -149,11 +149,11 @@ impl Tools {
         Ok(book.get(name).map(|section| section.source.clone()))
     }
 
-    /// The file as sessions need it, and its stamp; nothing where there is none. A file that cannot be read is a problem,
-    /// not an error: a session starts without tools rather than not at all.
+    /// The file as sessions need it, and its version; empty if it does not exist. An unreadable file is a problem, not an
+    /// error: a session starts without tools rather than not at all.
     pub(super) fn contents(&self) -> (Contents, Option<FileVersion>) {
         match self.read() {
-            Ok((text, stamp)) => {
+            Ok((text, version)) => {
                 let book = Book::parse(&text);
                 let tools = book.sections().map(|section| Tool {
                     name: section.name.clone(),
@@ -165,26 +165,26 @@ impl Tools {
                     problems: book.problems().to_vec(),
                     text,
                 };
-                (contents, stamp)
+                (contents, version)
             }
             Err(error) => {
                 let contents = Contents {
                     problems: vec![error.to_string()],
                     ..Contents::default()
                 };
-                (contents, self.stamp())
+                (contents, self.version())
             }
         }
     }
 
-    /// The file as it is, and its stamp; empty where it cannot be read.
+    /// The text of the file, and its version; empty if it cannot be read.
     pub(super) fn text(&self) -> (String, Option<FileVersion>) {
         self.read()
-            .unwrap_or_else(|_| (String::new(), self.stamp()))
+            .unwrap_or_else(|_| (String::new(), self.version()))
     }
 
-    /// Of the file, if there is one.
-    pub(super) fn stamp(&self) -> Option<FileVersion> {
+    /// The version of the file, if it exists.
+    pub(super) fn version(&self) -> Option<FileVersion> {
         fs::metadata(self.folder.join(FILE))
             .ok()
             .map(|facts| FileVersion::of(&facts))
@@ -197,11 +197,11 @@ impl Tools {
     fn read(&self) -> Result<(String, Option<FileVersion>), Error> {
         let read = write::read(&self.folder.join(FILE), FILE_LIMIT)
             .map_err(Error::io("user_tools.py could not be read"))?;
-        let Some((bytes, stamp)) = read else {
+        let Some((bytes, version)) = read else {
             return Ok((String::new(), None));
         };
         match String::from_utf8(bytes) {
-            Ok(text) => Ok((text, Some(stamp))),
+            Ok(text) => Ok((text, Some(version))),
             Err(error) => Err(Error::BadToolFile {
                 reason: format!(
                     "is not UTF-8 (byte {})",
@@ -221,14 +221,14 @@ impl Tools {
                 setting: "fixed",
             });
         }
-        // Whoever keeps the file elsewhere and links to it goes on doing so.
+        // A link to a file elsewhere is kept.
         let path = self.folder.join(FILE);
         let path = fs::canonicalize(&path).unwrap_or(path);
         write::replace(&path, text.as_bytes(), MODE)
             .map_err(Error::io("user_tools.py could not be written"))
     }
 
-    /// Keeps what is about to be replaced.
+    /// Keeps the version that is about to be replaced.
     fn keep_version(&self, section: &Section) -> Result<(), Error> {
         let failed = || Error::io("the older version of the tool could not be kept");
         let folder = self.version_folder(&section.name);
@@ -256,7 +256,7 @@ impl Tools {
         found
     }
 
-    /// Names of tools are identifiers, and good names of folders.
+    /// Names of tools are identifiers, so they are valid names of folders.
     fn version_folder(&self, name: &str) -> PathBuf {
         self.folder.join(VERSIONS).join(name)
     }

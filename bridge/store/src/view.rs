@@ -1,5 +1,5 @@
-//! What a session is given: saved tools at its start, and later project files, and memories as files to look at. Only what
-//! is new since the guest was last told, so that a spare guest that has waited costs next to nothing.
+//! What a session receives: saved tools at its start, and later project files and read-only views of memories. Only what
+//! is new since the last update is sent, so that a spare guest that has waited costs next to nothing.
 
 use std::collections::HashMap;
 
@@ -8,62 +8,62 @@ use super::tools::Tool;
 use super::write::{self, FileVersion};
 use super::{Error, Origin, Store};
 
-/// Of memories, what is shown as files: larger ones, and what goes beyond this in all, are there by `load_memory` only.
+/// The largest memory that is shown as a file, and all of them together; the rest is available by `load_memory` only.
 const LARGEST_SHOWN: u64 = 256 << 10;
 const SHOWN: u64 = 8 << 20;
-/// Notes of one kind.
+/// The most notes of one kind.
 const NOTES: usize = 5;
 
-/// What a guest is told in one go.
+/// What is sent to a guest together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// What code may call from the start.
+    /// Saved tools, which code may call from the start.
     Tools,
-    /// What lies below `/projects`.
+    /// The files below `/projects`.
     Files,
 }
 
 /// A file for the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateFile {
-    /// Below `/projects`.
+    /// The path below `/projects`.
     pub path: String,
-    /// What it holds.
+    /// The content.
     pub bytes: Vec<u8>,
-    /// It is there to be looked at only.
+    /// Whether it is a read-only view.
     pub view: bool,
 }
 
-/// What a guest has to be told.
+/// What is new for a guest.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Update {
-    /// Saved tools, and what the owner of `user_tools.py` wrote, where that has changed.
+    /// Saved tools, and what the owner of `user_tools.py` wrote, if that has changed.
     pub tools: Option<(Vec<Tool>, String)>,
     /// New and changed files.
     pub files: Vec<StateFile>,
-    /// Files that are gone.
+    /// Files that no longer exist.
     pub gone: Vec<String>,
-    /// There are files that are to be told another time.
+    /// Whether there are files that will be sent later.
     pub more: bool,
-    /// What is to be said to the user.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What a guest has been told.
+/// What a guest already has.
 #[derive(Debug, Default)]
 pub struct Seen {
     files: HashMap<String, FileVersion>,
     views: HashMap<String, FileVersion>,
     tools: Option<FileVersion>,
-    /// Of `user_tools.py` as a file.
+    /// The version of `user_tools.py` as a file.
     tools_file: Option<FileVersion>,
-    /// Said already.
+    /// Notes that were already made.
     told: Vec<String>,
 }
 
 impl Store {
-    /// What is new of these parts for a guest since `seen`, which is brought up to date. `hides` tells of text that must
-    /// not reach a guest.
+    /// What is new in these parts since `seen`, which is brought up to date. `hides` recognises text that must not reach
+    /// a guest.
     pub fn update(&self, seen: &mut Seen, parts: &[Part], hides: &dyn Fn(&str) -> bool) -> Update {
         let mut update = Update::default();
         if parts.contains(&Part::Tools) {
@@ -82,12 +82,12 @@ impl Store {
     }
 
     fn update_tools(&self, seen: &mut Seen, update: &mut Update, hides: &dyn Fn(&str) -> bool) {
-        if self.tools.stamp() == seen.tools {
+        if self.tools.version() == seen.tools {
             return;
         }
-        let (mut contents, stamp) = self.tools.contents();
+        let (mut contents, version) = self.tools.contents();
         update.notes.append(&mut contents.problems);
-        seen.tools = stamp;
+        seen.tools = version;
         if hides(&contents.text) {
             update.notes.push(
                 "user_tools.py holds a secret of a server definition; its tools are left out"
@@ -104,12 +104,12 @@ impl Store {
         update: &mut Update,
         hides: &dyn Fn(&str) -> bool,
     ) {
-        if self.tools.stamp() == seen.tools_file {
+        if self.tools.version() == seen.tools_file {
             return;
         }
         let path = "user_tools.py".to_owned();
-        let (text, stamp) = self.tools.text();
-        seen.tools_file = stamp;
+        let (text, version) = self.tools.text();
+        seen.tools_file = version;
         if text.is_empty() || hides(&text) {
             update.gone.push(path);
         } else {
@@ -129,14 +129,14 @@ impl Store {
         let mut views = HashMap::with_capacity(entries.len());
         let mut room = SHOWN;
         for (file, entry) in entries {
-            let stamp = entry.stamp;
+            let version = entry.version;
             let Some(left) = room
-                .checked_sub(stamp.size)
-                .filter(|_| stamp.size <= LARGEST_SHOWN)
+                .checked_sub(version.size)
+                .filter(|_| version.size <= LARGEST_SHOWN)
             else {
                 continue;
             };
-            if seen.views.get(&file) != Some(&stamp) {
+            if seen.views.get(&file) != Some(&version) {
                 let read = write::read(&self.memory.folder().join(&file), LARGEST_SHOWN);
                 let Ok(Some((bytes, _))) = read else { continue };
                 if hides(&String::from_utf8_lossy(&bytes)) {
@@ -150,7 +150,7 @@ impl Store {
                 });
             }
             room = left;
-            views.insert(file, stamp);
+            views.insert(file, version);
         }
         let gone = seen.views.keys().filter(|file| !views.contains_key(*file));
         update
@@ -170,20 +170,22 @@ impl Store {
             .collect();
         let mut room = self.limits.file_bytes;
         let mut known = HashMap::with_capacity(found.files.len());
-        for (path, stamp) in found.files {
+        for (path, version) in found.files {
             let Some(left) = room
-                .checked_sub(stamp.size)
+                .checked_sub(version.size)
                 .filter(|_| known.len() < self.limits.files)
             else {
-                left_out.push(format!("/projects/{path} is left out: there is no room for it (store_files, store_file_count)"));
+                left_out.push(format!(
+                    "/projects/{path} is left out: no room for it (store_files, store_file_count)"
+                ));
                 continue;
             };
-            if seen.files.get(&path) == Some(&stamp) {
-                known.insert(path, stamp);
+            if seen.files.get(&path) == Some(&version) {
+                known.insert(path, version);
                 room = left;
                 continue;
             }
-            let Some((bytes, stamp)) = self.files.read(&path) else {
+            let Some((bytes, version)) = self.files.read(&path) else {
                 continue;
             };
             if hides(&String::from_utf8_lossy(&bytes)) {
@@ -192,7 +194,7 @@ impl Store {
                 ));
                 continue;
             }
-            known.insert(path.clone(), stamp);
+            known.insert(path.clone(), version);
             update.files.push(StateFile {
                 path,
                 bytes,
@@ -215,7 +217,7 @@ impl Store {
         seen.files = known;
     }
 
-    /// Of files that a guest changed, those that are to be sent, and why others are not.
+    /// Chooses the files that a guest is to send, and says why others are not taken.
     pub fn choose(
         &self,
         changed: &[(String, u64)],
@@ -224,7 +226,7 @@ impl Store {
         self.files.choose(changed, deleted)
     }
 
-    /// Keeps files that a guest changed; on the disk when this returns.
+    /// Writes files that a guest changed; they are on the disk when this returns.
     pub fn keep(
         &self,
         files: &[(String, Vec<u8>)],
@@ -235,7 +237,7 @@ impl Store {
         self.files.keep(files, deleted, &mut seen.files, origin)
     }
 
-    /// What is said of a file that a guest may not leave.
+    /// The note about a file that a guest may not write.
     pub fn refuse(path: &str, problem: &str) -> String {
         files::not_kept(path, problem)
     }

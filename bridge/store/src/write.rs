@@ -1,6 +1,7 @@
-//! Files that are there as a whole or not at all: written under another name, brought to the disk, then renamed.
+//! The store's atomic write: a file is written under another name, synced, then renamed.
 //!
-//! The steps are made known to tests, which kill the process between any two of them.
+//! Unlike `bridge_common::fs`, it keeps the mode of an old file, leaves the sync of the folder to the caller where many
+//! files are written, and names its steps to tests, which kill the process between any two of them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,15 +12,15 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
-/// How files that are being written are called; whatever else has such a name is swept away.
+/// The prefix of temporary files; abandoned ones are swept away.
 pub(super) const TEMPORARY: &str = ".mcb-";
-/// After this nobody writes to such a file any more.
+/// A temporary file of this age is abandoned.
 const ABANDONED: Duration = Duration::from_secs(600);
 
-/// For names of temporary files.
+/// Makes names of temporary files unique.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// Identifies what a file holds without reading it: a replaced file is another one, a changed one has another time.
+/// Identifies the content of a file without reading it: a replaced file has another inode, a changed one another time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileVersion {
     inode: u64,
@@ -49,7 +50,7 @@ impl FileVersion {
     }
 }
 
-/// Puts `bytes` in the place of `path`, on the disk when this returns. `mode` is for a new file; an old one's stays.
+/// Replaces the content of `path`, on the disk when this returns. `mode` is for a new file; an old file keeps its own.
 pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     put(path, bytes, mode)?;
     sync_folder(parent(path)?)?;
@@ -57,7 +58,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Likewise, but the folder is left to be synced by the caller.
+/// Like [`replace`], but the caller syncs the folder.
 pub(super) fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let folder = parent(path)?;
     let before = fs::symlink_metadata(path).ok();
@@ -84,7 +85,7 @@ pub(super) fn put(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file, for good when this returns. False where there is none.
+/// Removes a file, on the disk when this returns; false if it does not exist.
 pub(super) fn remove(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => {
@@ -98,13 +99,13 @@ pub(super) fn remove(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Brings names in a folder to the disk.
+/// Syncs the names in a folder.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The bytes of a regular file of at most `limit` bytes, and its stamp. `None` where there is none; pipes and devices
-/// are errors, not waits.
+/// The bytes of a regular file of at most `limit` bytes, and its version; `None` if it does not exist. Pipes and devices
+/// are errors and are not waited for.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, FileVersion)>> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -115,7 +116,7 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, FileV
     };
     let facts = file.metadata()?;
     if !facts.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(facts.len().min(limit)).unwrap_or(0) + 1);
     file.take(limit + 1).read_to_end(&mut bytes)?;
@@ -125,7 +126,7 @@ pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<(Vec<u8>, FileV
     Ok(Some((bytes, FileVersion::of(&facts))))
 }
 
-/// Removes a file that a killed process left behind. True where `name` is one of those, old or not.
+/// Removes a temporary file that a killed process left behind. Returns whether `name` is a temporary file.
 pub(super) fn sweep(folder: &Path, name: &str) -> bool {
     if !name.starts_with(TEMPORARY) {
         return false;
@@ -144,7 +145,7 @@ fn parent(path: &Path) -> io::Result<&Path> {
         .ok_or_else(|| io::Error::other("a file without a folder"))
 }
 
-/// A file that goes if it does not get its name.
+/// A temporary file, removed unless it is renamed.
 struct Temporary(PathBuf);
 
 impl Temporary {

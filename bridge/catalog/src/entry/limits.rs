@@ -1,4 +1,4 @@
-//! What an entry limits: time, in the units of each client, and tools.
+//! The limits in an entry: time, in the units of each client, and tools.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::{Entry, wrong_type};
 
 pub(super) fn tool_names(node: &Node, key: &str, entry: &mut Entry) -> Option<BTreeSet<String>> {
     if let Value::List(names) = &node.value {
-        // Gemini allows `tool(arguments)`; the tool is what is let through.
+        // Gemini allows `tool(arguments)`; the whole tool is offered.
         let plain = |name: &Node| {
             name.text()
                 .map(|text| text.split('(').next().unwrap_or_default().trim().to_owned())
         };
         return Some(names.iter().filter_map(plain).collect());
     }
-    // Whoever limits tools must not get all of them because of a slip.
+    // A mistake in a list that limits tools must not offer all of them.
     entry.error(
         node.at,
         wrong_type(&format!("{key:?}"), "a list of names", node),
@@ -32,7 +32,7 @@ pub(super) enum Unit {
     Guess,
 }
 
-/// `timeout`: a number for one thing, or an object with both.
+/// `timeout`: a number for one limit, or an object with both.
 pub(super) fn timeouts(node: &Node, meaning: Timeout, entry: &mut Entry) {
     if let Some(fields) = node.fields() {
         for field in fields {
@@ -60,7 +60,7 @@ pub(super) fn timeouts(node: &Node, meaning: Timeout, entry: &mut Entry) {
     }
 }
 
-/// A time limit; one that makes no sense is reported and left out.
+/// A time limit; an unusable one is reported and left out.
 pub(super) fn time(node: &Node, key: &str, unit: Unit, entry: &mut Entry) -> Option<Duration> {
     const LONGEST: f64 = 7.0 * 24.0 * 3600.0;
     let text = match &node.value {

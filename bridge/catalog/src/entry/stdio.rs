@@ -53,7 +53,7 @@ pub(super) fn stdio(
                 arguments.extend(argument(word, "args", context, entry));
             }
         }
-        Some((node, Value::Text(line))) => match command::split(line) {
+        Some((node, Value::Text(line))) => match shlex::split(line) {
             None => entry.error(node.at, Reason::OpenQuote("\"args\"")),
             Some(words) => {
                 entry.warn(
@@ -110,7 +110,7 @@ fn program_of(
     {
         return Some(program);
     }
-    let Some(words) = command::split(text) else {
+    let Some(words) = shlex::split(text) else {
         entry.error(node.at, Reason::OpenQuote("\"command\""));
         return None;
     };
@@ -194,7 +194,7 @@ fn directory(
     )
 }
 
-/// What the child gets on top of what it inherits: handed through, then of the file, then of the block.
+/// The variables on top of the inherited ones: passed through, then from the file, then from the `env` block.
 fn environment(
     raw: &Raw<'_>,
     context: &mut Context<'_>,

@@ -32,7 +32,7 @@ fn expand_as(dialect: &Dialect, text: &str) -> (Result<String, String>, Found) {
 }
 
 #[test]
-fn variables_were_passed_on_literally() {
+fn variables_are_expanded() {
     for (text, expected) in [
         ("plain", "plain"),
         ("${A}", "1"),
@@ -122,7 +122,7 @@ fn each_client_keeps_its_own_forms() {
     );
     let message = expand_as(&dialect::CLAUDE_PROJECT, &dollar).0;
     assert!(
-        message.is_err_and(|message| message.contains("no form that is known")),
+        message.is_err_and(|message| message.contains("unknown form")),
         "not what a project brings along"
     );
     assert_eq!(
@@ -151,7 +151,7 @@ fn shell_parameters_pass_with_a_warning_that_shows_no_value() {
 }
 
 #[test]
-fn forms_of_other_programs_were_passed_on_as_a_token() {
+fn forms_of_other_programs_are_refused_outside_command_lines() {
     for text in [
         "Bearer ${A:?unset}",
         "${A-x}",

@@ -1,4 +1,4 @@
-//! From one file's tree to its servers: which objects hold them, which of two with one name counts, what came of each.
+//! From one file's tree to its servers: which objects hold them, and which of two with the same name counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use super::super::problem::{Problem, Reason, Severity};
 use super::super::{CatalogEntry, Outcome, dialect};
 use super::{File, Loader};
 
-/// Definitions read of one file.
+/// The most definitions of one file.
 const SERVERS: usize = 1000;
-/// Problems kept of one entry.
+/// The most problems of one entry.
 const FINDINGS: usize = 20;
 
 impl Loader<'_> {
@@ -54,7 +54,7 @@ impl Loader<'_> {
         count
     }
 
-    /// Of two parts of a file under one key the last counts, which costs the servers of the other.
+    /// If a key occurs twice in a file, the last one counts, and the servers under the other are lost.
     fn duplicates(&mut self, file: &File<'_>, root: &Node) {
         let fields = root.fields().unwrap_or_default();
         let lost = fields.iter().enumerate().filter(|(at, field)| {
@@ -93,7 +93,7 @@ impl Loader<'_> {
     }
 
     fn group(&mut self, file: &File<'_>, fields: &[Field], description: Option<&str>) -> usize {
-        // Of two with one name the last counts, as in the client itself.
+        // If a name occurs twice, the last one counts, as in the client itself.
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, field) in fields.iter().enumerate() {
             if let Some(earlier) = last.insert(&field.key, index) {
@@ -165,7 +165,7 @@ impl Loader<'_> {
         });
     }
 
-    /// The first definition of a name wins, unless it cannot be used and a later one can.
+    /// Adds a definition: the first one of a name wins, unless it cannot be used and a later one can.
     fn keep(&mut self, mut known: CatalogEntry) {
         match self.entries.get_mut(&known.name) {
             None => {

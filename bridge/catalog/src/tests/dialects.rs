@@ -157,7 +157,7 @@ const ENTRIES: [(&str, &str); 30] = [
     ),
     (
         r#"{"command": "x", "env": {"A=B": "1"}}"#,
-        "no name for an environment variable",
+        "invalid name of an environment variable",
     ),
     (r#"{"command": "x", "args": ["a\u0000b"]}"#, "NUL"),
     (
@@ -170,7 +170,7 @@ const ENTRIES: [(&str, &str); 30] = [
     ),
     (
         r#"{"url": "http://h", "headers": {"A\nB": "x"}}"#,
-        "no name for a header",
+        "invalid name of a header",
     ),
     (
         r#"{"url": "http://h", "headers": {"A": "x\r\ny"}}"#,
@@ -217,7 +217,7 @@ fn each_client_spells_transports_differently() {
 }
 
 #[test]
-fn an_unknown_key_was_ignored_in_silence() {
+fn unknown_keys_are_reported() {
     let catalog =
         World::new().of(r#"{"mcpServers": {"a": {"comand": "y", "command": "x", "zzz": 1}}}"#);
     let text: Vec<String> = catalog

@@ -4,7 +4,7 @@ use super::*;
 
 // CFG-01
 #[test]
-fn variables_in_definitions_were_passed_literally() {
+fn variables_in_definitions_are_expanded() {
     let mut world = World::new();
     world
         .environment
@@ -32,13 +32,13 @@ fn variables_in_definitions_were_passed_literally() {
             && error.contains("env.C"),
         "{error}"
     );
-    // Names of headers are no values: what is no name is reported.
+    // Names of headers are not expanded: an invalid name is reported.
     assert!(
         catalog
             .definition("url")
             .unwrap_err()
             .to_string()
-            .contains("no name for a header")
+            .contains("invalid name of a header")
     );
 }
 
@@ -80,7 +80,7 @@ fn a_header_with_a_variable_is_expanded_and_never_printed() {
 
 // CFG-04
 #[test]
-fn a_whole_command_line_in_command_was_not_found() {
+fn whole_command_line_in_command_is_split_with_a_warning() {
     let world = World::new();
     let with_blank = world.program("bin/my server", "#!/bin/sh\n");
     let text = format!(
@@ -126,7 +126,7 @@ fn a_whole_command_line_in_command_was_not_found() {
 
 // CFG-13
 #[test]
-fn the_bridge_found_itself_and_recursed() {
+fn definitions_of_the_bridge_itself_are_refused() {
     let world = World::new();
     let own = world.program("bin/bridge-under-test", "\u{7f}ELF");
     world.write(
@@ -164,7 +164,7 @@ fn the_bridge_found_itself_and_recursed() {
 }
 
 #[test]
-fn a_bad_definition_hid_a_good_one_of_the_same_name() {
+fn usable_definition_wins_over_a_broken_one_before_it() {
     let world = World::new();
     world.write("home/MCPs/a.json", r#"{"mcpServers": {"x": {"command": "${NOPE}"}, "off": {"command": "x", "disabled": true}}}"#);
     world.write(
@@ -211,7 +211,7 @@ fn an_unknown_name_is_answered_with_what_there_is() {
 }
 
 #[test]
-fn servers_in_a_list_were_not_read_at_all() {
+fn servers_in_a_list_are_read() {
     let world = World::new();
     let catalog = world.of(r#"{"mcpServers": [
           {"name": "a", "command": "x"},
@@ -230,7 +230,7 @@ fn servers_in_a_list_were_not_read_at_all() {
 }
 
 #[test]
-fn the_first_of_two_parts_with_one_key_was_lost_in_silence() {
+fn repeated_key_is_reported_with_the_servers_it_costs() {
     let world = World::new();
     let catalog = world.of(r#"{"mcpServers": {"a": {"command": "x"}},
             "mcpServers": {"b": {"command": "y"}}}"#);
@@ -241,6 +241,6 @@ fn the_first_of_two_parts_with_one_key_was_lost_in_silence() {
     assert_eq!((problem.line, problem.column), (1, 2));
     assert_eq!(
         problem.reason.to_string(),
-        "\"mcpServers\" stands here twice; the last one counts"
+        "\"mcpServers\" occurs twice; the last one counts"
     );
 }

@@ -50,7 +50,7 @@ fn the_first_definition_of_a_name_wins() {
 
 // CFG-06
 #[test]
-fn a_comment_or_trailing_comma_dropped_the_whole_file() {
+fn comments_and_trailing_commas_do_not_drop_a_file() {
     let world = World::new();
     world.write(
         "project/.mcp.json",
@@ -78,7 +78,7 @@ fn a_comment_or_trailing_comma_dropped_the_whole_file() {
 
 // CFG-10
 #[test]
-fn nobody_knew_which_file_is_read() {
+fn every_considered_file_is_reported() {
     let world = World::new();
     let server = |name: &str| format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"x\"}}}}}}");
     world.write("project/.mcp.json", &server("root"));
@@ -107,7 +107,7 @@ fn nobody_knew_which_file_is_read() {
             .collect::<Vec<_>>(),
         ["~/.claude/.mcp.json", "~/.mcp.json", "~/.claude/plugins"]
     );
-    assert!(ignored[0].1.contains("no client"));
+    assert!(ignored[0].1.contains("not read by any client"));
     assert!(ignored[2].1.contains("out of scope"), "CFG-12");
 }
 

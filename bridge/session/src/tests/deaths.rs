@@ -25,14 +25,14 @@ async fn a_guest_that_dies_is_reported_with_its_reason() {
                 }
             })
             .await;
-            assert_eq!(first.stdout.bytes, b"so far");
-            assert_eq!(first.exit_code, Some(code));
+            assert_eq!(first.output.stdout.bytes, b"so far");
+            assert_eq!(first.ending.exit_code(), Some(code));
             let error = error(first, Status::Error, State::Lost);
             assert_eq!(
                 (error.kind.as_str(), error.message.as_str()),
                 (kind, message)
             );
-            assert_eq!(second.note.as_deref(), Some(note));
+            assert_eq!(second.note().as_deref(), Some(note));
         }
     };
     check(
@@ -123,7 +123,7 @@ async fn an_engine_that_goes_away_is_not_the_code_s_fault() {
     .await;
     assert_eq!(error(first, Status::Error, State::Lost).kind, "engine_lost");
     assert_eq!(
-        second.note.as_deref(),
+        second.note().as_deref(),
         Some("fresh session (the previous one was lost with its container engine)")
     );
 }
@@ -197,7 +197,7 @@ async fn a_guest_that_dies_or_breaks_the_protocol_while_idle_is_noticed() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(stage.living(), 0);
         let next = sessions.run(call("y"), silent()).await.unwrap();
-        assert_eq!(next.note.as_deref(), Some(note));
+        assert_eq!(next.note().as_deref(), Some(note));
     }
 }
 

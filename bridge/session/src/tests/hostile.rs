@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::{Error, RunError, RunOutcome, State, Status};
+use super::super::{Error, RunOutcome, State, Status};
 use super::scripted::{Puppet, Stage, ready_frame};
+use super::told::RunError;
 use super::{call, sessions, silent};
 
 /// Runs one call against a first guest that does `act` once it has heard an execution, then a second one against its
@@ -33,16 +34,16 @@ where
     let sessions = sessions(&stage);
     let first = sessions.run(call("first"), silent()).await.unwrap();
     let second = sessions.run(call("second"), silent()).await.unwrap();
-    assert_eq!(second.status, Status::Success);
-    assert_eq!(second.stdout.bytes, b"second");
+    assert_eq!(second.status(), Status::Success);
+    assert_eq!(second.output.stdout.bytes, b"second");
     sessions.shutdown().await;
     assert_eq!(stage.living(), 0);
     (first, second)
 }
 
 pub(super) fn error(outcome: RunOutcome, status: Status, state: State) -> RunError {
-    assert_eq!((outcome.status, outcome.state), (status, state));
-    outcome.error.unwrap()
+    assert_eq!((outcome.status(), outcome.state()), (status, state));
+    outcome.error().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +68,7 @@ async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
             format!("the sandbox broke its protocol ({what}) and was killed; variables are lost")
         );
         assert_eq!(
-            second.note.as_deref(),
+            second.note().as_deref(),
             Some("fresh session (the previous one was killed because it broke its protocol)")
         );
     };
@@ -86,7 +87,7 @@ async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
     .await;
     check(
         "{\"type\":\"spam\"}\n".repeat(10_001).into_bytes(),
-        "a flood of frames that mean nothing",
+        "a flood of meaningless frames",
     )
     .await;
 }
@@ -112,12 +113,12 @@ async fn a_forged_end_ends_its_own_run_only() {
     let sessions = sessions(&stage);
     let first = sessions.run(call("forges"), silent()).await.unwrap();
     assert_eq!(
-        (first.status, first.stdout.bytes.len()),
+        (first.status(), first.output.stdout.bytes.len()),
         (Status::Success, 0)
     );
     let second = sessions.run(call("honest"), silent()).await.unwrap();
-    assert_eq!(second.status, Status::Success);
-    assert_eq!(second.stdout.bytes, b"second");
+    assert_eq!(second.status(), Status::Success);
+    assert_eq!(second.output.stdout.bytes, b"second");
     assert_eq!(stage.launched(), 1);
 }
 
@@ -159,11 +160,17 @@ async fn the_host_has_its_own_limit_on_output_and_adds_what_the_guest_dropped() 
     });
     let outcome = sessions(&stage).run(call("print"), silent()).await.unwrap();
     assert_eq!(
-        (outcome.stdout.bytes.len(), outcome.stdout.dropped),
+        (
+            outcome.output.stdout.bytes.len(),
+            outcome.output.stdout.dropped
+        ),
         (1000, 507)
     );
     assert_eq!(
-        (outcome.stderr.bytes.as_slice(), outcome.stderr.dropped),
+        (
+            outcome.output.stderr.bytes.as_slice(),
+            outcome.output.stderr.dropped
+        ),
         (&b"\xff\xfe\0"[..], u64::MAX)
     );
 }
@@ -184,7 +191,7 @@ async fn long_texts_are_cut() {
     });
     let outcome = sessions(&stage).run(call("x"), silent()).await.unwrap();
     assert_eq!(
-        outcome.result.as_ref().map(String::len),
+        outcome.ending.result().map(str::len),
         Some(1000 + "... (2096152 bytes left out)".len())
     );
     let error = error(outcome, Status::Error, State::Kept);
@@ -209,10 +216,10 @@ async fn what_is_written_between_two_runs_comes_with_the_next_answer_up_to_a_lim
     });
     let sessions = sessions(&stage);
     let first = sessions.run(call("thread"), silent()).await.unwrap();
-    assert_eq!(first.stdout.bytes, b"");
+    assert_eq!(first.output.stdout.bytes, b"");
     tokio::time::sleep(Duration::from_secs(1)).await;
     let second = sessions.run(call("next"), silent()).await.unwrap();
-    assert_eq!(second.stdout.bytes, b"late on time");
+    assert_eq!(second.output.stdout.bytes, b"late on time");
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,9 +249,9 @@ async fn an_idle_guest_that_floods_is_listened_to_no_longer_and_the_session_live
     let while_idle = written.load(Ordering::SeqCst);
     assert!((1_000_000..1_200_000).contains(&while_idle), "{while_idle}");
     let next = sessions.run(call("next"), silent()).await.unwrap();
-    assert_eq!((next.status, next.note), (Status::Success, None));
+    assert_eq!((next.status(), next.note()), (Status::Success, None));
     assert_eq!(
-        next.stdout.bytes.len() as u64 + next.stdout.dropped,
+        next.output.stdout.bytes.len() as u64 + next.output.stdout.dropped,
         3_000_000
     );
 }
@@ -267,10 +274,10 @@ async fn a_fault_of_ours_costs_one_session_only() {
     assert!(matches!(failed, Err(Error::Bug { .. })), "{failed:?}");
     assert_eq!(stage.living(), 1);
     let other = sessions.run(other(), silent()).await.unwrap();
-    assert_eq!((other.status, other.note), (Status::Success, None));
+    assert_eq!((other.status(), other.note()), (Status::Success, None));
     let next = sessions.run(call("x"), silent()).await.unwrap();
     assert_eq!(
-        next.note.as_deref(),
+        next.note().as_deref(),
         Some("fresh session (the previous one was lost by a fault of the bridge)")
     );
 }

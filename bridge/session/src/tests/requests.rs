@@ -103,7 +103,7 @@ async fn print(puppet: &Puppet, value: &Value) {
 }
 
 fn printed(outcome: &RunOutcome) -> Vec<Value> {
-    let lines = outcome.stdout.bytes.split(|byte| *byte == b'\n');
+    let lines = outcome.output.stdout.bytes.split(|byte| *byte == b'\n');
     lines
         .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_slice(line).unwrap())
@@ -124,7 +124,7 @@ async fn a_server_is_announced_once_and_its_calls_are_answered() {
     assert_eq!(execute["known"], json!(["dead"]));
     assert_eq!(answer["payload"]["structuredContent"], json!({"n": 1}));
     assert_eq!(
-        (first.servers, first.calls.to_string()),
+        (first.identity.servers, first.calls.to_string()),
         (vec!["toy".to_owned()], "1 done (toy.echo)".to_owned())
     );
 
@@ -140,7 +140,7 @@ async fn a_server_is_announced_once_and_its_calls_are_answered() {
         ..call("echo")
     })
     .await;
-    assert_eq!(reset.servers, Vec::<String>::new());
+    assert_eq!(reset.identity.servers, Vec::<String>::new());
     assert_eq!(
         printed(&reset)[1]["error"]["message"],
         "mcp_toy: server \"toy\" is known but not loaded; call run_python with servers=[\"toy\"]"
@@ -161,7 +161,7 @@ async fn a_name_that_nobody_knows_runs_nothing() {
     );
     let next = sessions.run(call("echo"), silent()).await.unwrap();
     assert_eq!(printed(&next)[0]["id"], 1);
-    assert_eq!(next.servers, Vec::<String>::new());
+    assert_eq!(next.identity.servers, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -172,9 +172,9 @@ async fn a_server_that_does_not_start_costs_only_itself() {
         .run(using(&["toy", "dead"], "echo"), silent())
         .await
         .unwrap();
-    assert_eq!(outcome.status, Status::Success);
-    assert_eq!(outcome.servers, ["toy"]);
-    let note = outcome.note.clone().unwrap();
+    assert_eq!(outcome.status(), Status::Success);
+    assert_eq!(outcome.identity.servers, ["toy"]);
+    let note = outcome.note().clone().unwrap();
     assert!(note.contains("dead") && note.contains("no token"), "{note}");
     let failed = &printed(&outcome)[0]["failed"][0];
     assert_eq!(failed["name"], "dead");
@@ -196,7 +196,7 @@ async fn what_became_of_calls_is_told_when_a_run_ends_early() {
     };
     let outcome = sessions.run(late, silent()).await.unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(
@@ -205,7 +205,7 @@ async fn what_became_of_calls_is_told_when_a_run_ends_early() {
     );
     // Nobody waits for it, but it may have had effects, if it has begun.
     let outcome = sessions.run(call("leave"), silent()).await.unwrap();
-    assert_eq!(outcome.status, Status::Success);
+    assert_eq!(outcome.status(), Status::Success);
     let calls = outcome.calls.to_string();
     assert!(calls.starts_with("1 done (toy.echo), 1 "), "{calls}");
 }
@@ -255,6 +255,6 @@ async fn a_guest_that_asks_without_end_and_never_reads_is_killed() {
     });
     let sessions = sessions(&stage);
     let outcome = sessions.run(call("1"), silent()).await.unwrap();
-    assert_eq!(outcome.state, State::Lost);
-    assert_eq!(outcome.error.unwrap().kind, "protocol");
+    assert_eq!(outcome.state(), State::Lost);
+    assert_eq!(outcome.error().unwrap().kind, "protocol");
 }

@@ -1,4 +1,4 @@
-//! What is known of the files without reading them again: their sizes and heads, as long as their stamps are the same.
+//! What is known of the files without reading them again: their sizes and heads, as long as their versions are the same.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,24 +15,24 @@ use crate::{Error, Timestamp};
 /// A memory without its value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Info {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// What was said about it.
+    /// The metadata.
     pub metadata: Value,
-    /// Seconds since 1970.
+    /// When it was created, in seconds since 1970.
     pub created_at: Value,
-    /// Likewise.
+    /// When it was last changed, in seconds since 1970.
     pub updated_at: Value,
-    /// Who wrote it: `session`, `run`, `time`.
+    /// The provenance: `session`, `run`, `time`.
     pub provenance: Value,
-    /// Bytes of its file.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 
 /// All memories.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listing {
-    /// By key.
+    /// Memories in the order of their keys.
     pub memories: Vec<Info>,
     /// Names of files that could not be read and were set aside.
     pub set_aside: Vec<String>,
@@ -41,9 +41,9 @@ pub struct Listing {
 /// A file.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    pub(crate) stamp: FileVersion,
+    pub(crate) version: FileVersion,
     pub(crate) modified: Timestamp,
-    /// What it holds; `None` where nobody has looked, an error where it is no memory.
+    /// The content: `None` if it has not been read, an error if it is not a memory.
     info: Option<Result<Info, String>>,
 }
 
@@ -57,8 +57,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Brings names and sizes up to date. Where no name has changed since, sizes are taken as they were: a file is
-    /// changed by being replaced, unless by hand.
+    /// Brings names and sizes up to date. If no name has changed, sizes are assumed to be the same: a file is replaced to
+    /// be changed, except by hand.
     pub(super) fn refresh_sizes(&mut self, folder: &Path) -> Result<(), Error> {
         let now = stamp_of(folder).map_err(Error::io("memories could not be listed"))?;
         if now.is_some() && now == self.folder {
@@ -67,13 +67,13 @@ impl Index {
         self.scan(folder)
     }
 
-    /// Brings all up to date, and reads what is new.
+    /// Brings everything up to date and reads what is new.
     pub(super) fn refresh(&mut self, folder: &Path) -> Result<(), Error> {
         self.scan(folder)?;
         self.read_heads(folder)
     }
 
-    /// The file that holds a key, whatever it is called.
+    /// The file that holds a key, whatever its name.
     pub(super) fn file_of(&mut self, folder: &Path, key: &str) -> Result<Option<String>, Error> {
         self.refresh_sizes(folder)?;
         self.read_heads(folder)?;
@@ -89,7 +89,7 @@ impl Index {
             }
             let info = match write::read(&folder.join(file), READ_LIMIT) {
                 Ok(Some((bytes, _))) => head(&bytes, file, entry.modified),
-                // Deleted just now.
+                // The file was deleted meanwhile.
                 Ok(None) => continue,
                 Err(error) => return Err(Error::io("a memory could not be read")(error)),
             };
@@ -120,7 +120,7 @@ impl Index {
                 self.set_aside.push(name);
                 continue;
             }
-            // A link is followed: the folder is the user's.
+            // A link is followed: the folder belongs to the user.
             let facts = match entry.metadata() {
                 Ok(facts) if facts.is_symlink() => fs::metadata(entry.path()),
                 other => other,
@@ -129,17 +129,17 @@ impl Index {
             if !facts.is_file() || !is_memory(&name) {
                 continue;
             }
-            let stamp = FileVersion::of(&facts);
-            let modified = stamp.modified();
+            let version = FileVersion::of(&facts);
+            let modified = version.modified();
             let info = known
                 .remove(&name)
-                .filter(|known| known.stamp == stamp)
+                .filter(|known| known.version == version)
                 .and_then(|known| known.info);
-            self.total += stamp.size;
+            self.total += version.size;
             self.entries.insert(
                 name,
                 Entry {
-                    stamp,
+                    version,
                     modified,
                     info,
                 },
@@ -149,25 +149,25 @@ impl Index {
         Ok(())
     }
 
-    /// A file was written just now, under the lock: nobody else has changed names since the index was refreshed.
+    /// Notes that a file was just written under the lock: names have not changed since the index was refreshed.
     pub(super) fn note_written(&mut self, folder: &Path, file: &str) {
         let facts = fs::metadata(folder.join(file));
         let (Ok(facts), Ok(now)) = (facts, stamp_of(folder)) else {
             self.folder = None;
             return;
         };
-        let stamp = FileVersion::of(&facts);
+        let version = FileVersion::of(&facts);
         let modified = facts
             .modified()
             .map_or(Timestamp::from_epoch(0.0), Timestamp::from);
         let entry = Entry {
-            stamp,
+            version,
             modified,
             info: None,
         };
-        self.total += stamp.size;
+        self.total += version.size;
         if let Some(before) = self.entries.insert(file.to_owned(), entry) {
-            self.total -= before.stamp.size;
+            self.total -= before.version.size;
         }
         self.folder = now;
     }
@@ -181,7 +181,7 @@ impl Index {
     }
 
     pub(super) fn size_of(&self, file: &str) -> u64 {
-        self.entries.get(file).map_or(0, |entry| entry.stamp.size)
+        self.entries.get(file).map_or(0, |entry| entry.version.size)
     }
 
     pub(super) fn entries(&self) -> Vec<(String, Entry)> {
@@ -191,7 +191,7 @@ impl Index {
             .collect()
     }
 
-    /// Files that are no memories.
+    /// Files that are not memories.
     pub(super) fn bad(&self) -> Vec<String> {
         let bad = self
             .entries
@@ -221,7 +221,7 @@ fn is_memory(name: &str) -> bool {
             .is_some_and(|ending| ending == "json")
 }
 
-/// Of the folder, if it is there.
+/// The version of the folder, if it exists.
 fn stamp_of(folder: &Path) -> io::Result<Option<FileVersion>> {
     match fs::metadata(folder) {
         Ok(facts) => Ok(Some(FileVersion::of(&facts))),

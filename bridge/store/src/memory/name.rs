@@ -3,13 +3,13 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{Error, hex};
+use crate::Error;
 
-/// Characters of a key.
+/// The longest key, in characters.
 const LONGEST: usize = 512;
-/// Characters of a file's name that come from the key.
+/// The most characters of a file name that come from the key.
 const STEM: usize = 100;
-/// Of the hash, in hexadecimal.
+/// The length of the hash in hexadecimal digits.
 const HASH: usize = 12;
 
 /// A key that can have a file.
@@ -36,7 +36,7 @@ impl<'a> Key<'a> {
         self.0
     }
 
-    /// For messages.
+    /// The key as it is shown in messages.
     pub(super) fn shown(&self) -> String {
         self.0.chars().take(100).collect()
     }
@@ -51,12 +51,12 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// A new memory may be put there. The plain name is for keys that are that name.
+    /// Whether a new memory may get this file. The plain name is for keys that equal it.
     pub(super) fn may_take(&self, file: &str) -> bool {
         self.is_plain() || file == self.hashed()
     }
 
-    /// The rule left the key as it is.
+    /// Whether the rule left the key unchanged.
     fn is_plain(&self) -> bool {
         self.stem() == self.0
     }
@@ -72,10 +72,10 @@ impl<'a> Key<'a> {
         self.0.chars().map(kept).take(STEM).collect()
     }
 
-    /// The point cannot come from a key: no plain name is a hashed one.
+    /// The dot cannot come from a key, so a plain name never equals a hashed one.
     fn hashed(&self) -> String {
         let digest = Sha256::digest(self.0.as_bytes());
-        let hash = hex(&digest[..HASH / 2]);
+        let hash = hex::encode(&digest[..HASH / 2]);
         format!("{}.{hash}.json", self.stem())
     }
 }

@@ -1,5 +1,5 @@
-//! One file: `key`, `value`, `metadata`, `created_at`, `updated_at` as ever, and `provenance` behind them, which readers
-//! that do not know it leave alone. The value stays text: nothing about it can change by being read.
+//! One file: `key`, `value`, `metadata`, `created_at`, `updated_at` as the predecessor has them, then `provenance`, which
+//! older readers ignore. The value stays text, so reading cannot change it.
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::Change;
 use super::index::Info;
-use crate::{Origin, Timestamp, hex};
+use crate::{Origin, Timestamp};
 
 /// Fields with a meaning of their own.
 const KNOWN: [&str; 6] = [
@@ -21,29 +21,29 @@ const KNOWN: [&str; 6] = [
     "provenance",
 ];
 
-/// A memory as it was read.
+/// A memory that was read.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// Its value.
+    /// The value.
     pub value: Box<RawValue>,
-    /// What was said about it.
+    /// The metadata.
     pub metadata: Value,
-    /// Seconds since 1970.
+    /// When it was created, in seconds since 1970.
     pub created_at: Value,
-    /// Likewise.
+    /// When it was last changed, in seconds since 1970.
     pub updated_at: Value,
-    /// Who wrote it: `session`, `run`, `time`.
+    /// The provenance: `session`, `run`, `time`.
     pub provenance: Value,
-    /// Changes with every change.
+    /// The version: a hash of the file.
     pub version: String,
     /// Other fields that the file has.
     rest: Map<String, Value>,
 }
 
 impl Loaded {
-    /// It is the memory of this key.
+    /// Whether this is the memory of the key.
     pub(super) fn is_of(&self, key: &str) -> bool {
         self.key.trim() == key
     }
@@ -65,7 +65,7 @@ pub(super) struct Fields<V> {
     provenance: Value,
 }
 
-/// The file without its value, which has to be there all the same.
+/// The file without its value, which must exist nevertheless.
 pub(super) type Head = Fields<IgnoredAny>;
 /// The whole file.
 pub(super) type Parsed = Fields<Box<RawValue>>;
@@ -74,7 +74,7 @@ impl<V: DeserializeOwned> Fields<V> {
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
         let bytes = unmarked(bytes);
         serde_json::from_slice(bytes).or_else(|error| {
-            // The predecessor wrote what Python's own encoder writes.
+            // The predecessor wrote what Python's encoder writes.
             serde_json::from_slice(&plain(bytes)).map_err(|_| explain(bytes, &error))
         })
     }
@@ -95,9 +95,9 @@ impl Head {
 }
 
 impl Parsed {
-    /// `modified` stands for times that the file does not tell.
+    /// `modified` is used for times that the file does not have.
     pub(super) fn into_loaded(self, file: &str, bytes: &[u8], modified: Timestamp) -> Loaded {
-        // What else is in the file is somebody's; where it cannot be held it is not kept.
+        // Other fields belong to somebody else; they are dropped only if they cannot be represented.
         let rest = serde_json::from_slice(unmarked(bytes));
         let rest: Map<String, Value> = rest
             .or_else(|_| serde_json::from_slice(&plain(unmarked(bytes))))
@@ -119,10 +119,10 @@ impl Parsed {
     }
 }
 
-/// Identifies what a file holds.
+/// Identifies the content of a file.
 pub(super) fn version(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
-    hex(&digest[..12])
+    hex::encode(&digest[..12])
 }
 
 /// The text of a file after a change.
@@ -139,7 +139,7 @@ pub(super) fn compose(
         .clone()
         .or_else(|| before.map(|before| before.metadata.clone()));
     let mut record = Map::new();
-    // As it was written before: some readers compare it with what they have.
+    // Written as before: some readers compare it with what they have.
     let key = before.map_or(key, |before| &before.key);
     record.insert("key".to_owned(), key.into());
     record.insert("value".to_owned(), change.value.clone());
@@ -159,13 +159,13 @@ pub(super) fn compose(
     text
 }
 
-/// Editors of some systems put a mark in front.
+/// Some editors write a byte order mark.
 fn unmarked(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// JSON out of what Python's encoder makes of numbers that JSON does not have: infinities become numbers that are read
-/// as such, and what is no number becomes null.
+/// JSON from what Python's encoder writes for numbers that JSON does not have: infinities become numbers that are read
+/// as infinities, and NaN becomes null.
 fn plain(bytes: &[u8]) -> Vec<u8> {
     const WORDS: [(&[u8], &[u8]); 2] = [(b"NaN", b"null"), (b"Infinity", b"1e999")];
     let mut made = Vec::with_capacity(bytes.len() + 16);

@@ -255,14 +255,14 @@ fn the_last_of_two_sessions_wins_and_what_it_had_not_seen_is_kept() {
         .unwrap()
         .path();
     assert_eq!(fs::read_to_string(version).unwrap(), "of one");
-    // A deletion by one that has not seen the change is none.
+    // A session that has not seen the change does not delete the file.
     let notes = keep(&store, &mut one, &[], &["a"]);
     assert!(
         notes.len() == 1 && notes[0].contains("is kept on the host"),
         "{notes:?}"
     );
     assert_eq!(given(&store)["a"], "of the other");
-    // The same text from both is no conflict.
+    // The same text from both is not a conflict.
     assert_eq!(
         keep(&store, &mut Seen::default(), &[("a", "of the other")], &[]),
         [""; 0]
@@ -270,7 +270,7 @@ fn the_last_of_two_sessions_wins_and_what_it_had_not_seen_is_kept() {
 }
 
 #[test]
-fn nobody_knew_which_session_had_written_a_project_file() {
+fn project_files_record_the_session_that_wrote_them() {
     let (root, store) = store();
     let path = root.path().join("user_tools/.versions/files.jsonl");
     let lines = || -> Vec<Value> {
@@ -307,13 +307,13 @@ fn nobody_knew_which_session_had_written_a_project_file() {
         );
         assert!(line["time"].as_str().unwrap().ends_with('Z'), "{line}");
     }
-    // It does not grow for ever.
+    // The journal is bounded.
     fs::write(&path, "{\"path\": \"old\"}\n".repeat(80_000)).unwrap();
     keep(&store, &mut seen, &[("new", "1")], &[]);
     let told = lines();
     assert!((39_000..41_000).contains(&told.len()), "{}", told.len());
     assert_eq!(told.last().unwrap()["path"], "new");
-    // Nor is it in the way.
+    // The journal does not disturb anything.
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     let notes = keep(&store, &mut seen, &[("newer", "1")], &[]);

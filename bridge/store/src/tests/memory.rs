@@ -164,7 +164,7 @@ fn a_change_with_a_version_is_made_only_if_nothing_has_changed() {
 }
 
 #[test]
-fn files_that_are_no_memories_are_set_aside_and_named_and_cost_nothing_else() {
+fn files_that_are_not_memories_are_set_aside_and_named() {
     let (root, store) = store();
     store.memory().save("good", &to(1), &origin()).unwrap();
     put(root.path(), "torn.json", "{\"key\": \"torn\", \"val");

@@ -34,7 +34,7 @@ fn old_names_are_read_and_written_where_the_key_inside_matches() {
 }
 
 #[test]
-fn a_listed_memory_could_not_be_loaded_by_its_key() {
+fn every_listed_memory_can_be_loaded_by_its_key() {
     let (root, store) = store();
     put(
         root.path(),
@@ -53,12 +53,12 @@ fn a_listed_memory_could_not_be_loaded_by_its_key() {
         Some("my notes.json")
     );
     assert!(memory.load("notes of mine").unwrap().is_none());
-    // The name that a file has is no key.
+    // The name of a file is not a key.
     assert!(memory.load("Other").unwrap().is_none());
 }
 
 #[test]
-fn numbers_as_python_writes_them_made_a_memory_of_the_predecessor_unreadable() {
+fn numbers_as_python_writes_them_are_readable() {
     let (root, store) = store();
     let text = r#"{"key": "loss", "value": [NaN, Infinity, -Infinity, "NaN \" Infinity"], "metadata": {}, "own": NaN}"#;
     put(root.path(), "loss.json", text);
@@ -76,7 +76,7 @@ fn numbers_as_python_writes_them_made_a_memory_of_the_predecessor_unreadable() {
 }
 
 #[test]
-fn times_that_a_file_does_not_tell_were_those_of_the_moment_it_was_read() {
+fn missing_times_are_the_modification_time_of_the_file() {
     let (root, store) = store();
     put(
         root.path(),

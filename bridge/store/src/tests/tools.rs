@@ -20,7 +20,7 @@ fn a_tool_is_replaced_and_not_appended_twice_and_older_versions_are_kept() {
             .save("f", "def f():\n    return 1\n", &origin())
             .unwrap(),
         1,
-        "the same again is no version"
+        "the same source is not a new version"
     );
     assert_eq!(
         tools
@@ -65,7 +65,7 @@ fn a_tool_is_replaced_and_not_appended_twice_and_older_versions_are_kept() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_not_touched() {
+fn file_that_is_not_text_is_not_touched() {
     let (root, store) = store();
     let path = root.path().join("user_tools/user_tools.py");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -99,7 +99,7 @@ fn a_linked_file_stays_where_its_owner_keeps_it() {
 }
 
 #[test]
-fn there_is_a_most_of_tools() {
+fn number_of_tools_is_bounded() {
     let (_root, store) = store_with(Limits {
         tools: 2,
         ..Limits::default()

@@ -4,11 +4,11 @@ use std::fmt;
 
 use super::check;
 
-/// How a mark begins.
+/// The beginning of a mark.
 pub(super) const MARK: &str = "# >>> tool, # <<< tool";
 const BEGIN: &str = "# >>> tool ";
 const END: &str = "# <<< tool ";
-/// Put into a new file.
+/// The head of a new file.
 const HEADING: &str = "\
 # Tools that are there in every session of mcp-code-bridge. Sections between marks are written by save_tool and
 # `mcp-code-bridge tools`; everything else is yours and stays as it is.
@@ -18,15 +18,15 @@ const HEADING: &str = "\
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Section {
     pub(super) name: String,
-    /// As written in the mark.
+    /// The words in the mark.
     pub(super) saved: String,
     pub(super) session: String,
-    /// Ends with a line end.
+    /// The source; it ends with a line end.
     pub(super) source: String,
 }
 
 impl Section {
-    /// The line that defines it.
+    /// The line that defines the tool.
     pub(super) fn signature(&self) -> String {
         let words = ["def ", "async def ", "class "];
         let mut lines = self.source.lines();
@@ -68,7 +68,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Takes any text. Marks that do not belong together are the owner's text, and a problem.
+    /// Parses any text. Marks that do not belong together count as the owner's text, and as a problem.
     pub(super) fn parse(text: &str) -> Self {
         let mut book = Self::default();
         let mut own = String::new();
@@ -82,7 +82,7 @@ impl Book {
                         book.parts.push(Part::Own(std::mem::take(&mut own)));
                     }
                     if let Some((section, _)) = open.take() {
-                        // Of several of one name the last one counts, as in Python.
+                        // Of several with the same name the last one counts, as in Python.
                         book.parts.push(Part::Tool(section));
                     }
                 }
@@ -111,7 +111,7 @@ impl Book {
         book
     }
 
-    /// A section without an end.
+    /// Handles a section without an end.
     fn give_up(&mut self, open: Option<(Section, String)>, own: &mut String) {
         if let Some((section, raw)) = open {
             let name = section.name;
@@ -121,7 +121,7 @@ impl Book {
         }
     }
 
-    /// The saved tools; of several of one name the last.
+    /// The saved tools; of several with the same name the last one.
     pub(super) fn sections(&self) -> impl Iterator<Item = &Section> {
         let sections = self
             .parts
@@ -144,14 +144,14 @@ impl Book {
         self.sections().find(|section| section.name == name)
     }
 
-    /// What its owner wrote, joined.
+    /// What the owner wrote, joined.
     pub(super) fn own(&self) -> String {
         let own = self.parts.iter().map(|part| match part {
             Part::Own(text) => text.as_str(),
             Part::Tool(_) => "",
         });
         let own: String = own.collect();
-        // Comments alone define nothing.
+        // A comment defines nothing.
         let says_something = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
         if own.lines().any(says_something) {
             own
@@ -164,7 +164,7 @@ impl Book {
         &self.problems
     }
 
-    /// In the place of the one of its name, or at the end.
+    /// Replaces the tool of that name, or appends it.
     pub(super) fn put(&mut self, section: Section) {
         if self.parts.is_empty() {
             self.parts.push(Part::Own(HEADING.to_owned()));
@@ -184,7 +184,7 @@ impl Book {
         self.forget(&section.name, place);
     }
 
-    /// Takes a tool out, with the blank lines that were put before it.
+    /// Removes a tool, with the blank lines that were put before it.
     pub(super) fn remove(&mut self, name: &str) -> Option<Section> {
         let found = self.get(name).cloned()?;
         let mut parts = Vec::with_capacity(self.parts.len());
@@ -202,7 +202,7 @@ impl Book {
         Some(found)
     }
 
-    /// Leaves of several tools of one name the one in `place` alone.
+    /// Of several tools with the same name, leaves only the one at `place`.
     fn forget(&mut self, name: &str, place: usize) {
         let mut index = 0;
         self.parts.retain(|part| {
@@ -234,7 +234,7 @@ fn is(part: &Part, name: &str) -> bool {
     matches!(part, Part::Tool(section) if section.name == name)
 }
 
-/// A section's first mark: `# >>> tool name (saved 2026-11-29T21:57:00Z by session default)`.
+/// The first mark of a section: `# >>> tool name (saved 2026-11-29T21:57:00Z by session default)`.
 fn begin(line: &str) -> Option<Section> {
     let rest = line.strip_prefix(BEGIN)?.trim_end();
     let (name, told) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -332,7 +332,7 @@ mod tests {
             let text = lines.join("\n");
             let book = Book::parse(&text);
             let marks_without_words = book.to_string();
-            // Marks without words get some; all else is the same.
+            // Marks without words get some; everything else is the same.
             prop_assert_eq!(Book::parse(&marks_without_words).to_string(), marks_without_words.clone());
             prop_assert_eq!(Book::parse(&marks_without_words).own(), book.own());
         }

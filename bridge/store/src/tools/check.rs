@@ -1,12 +1,12 @@
-//! What the host asks of a tool before it goes into the file: a name that can stand in Python, and text that says so and
-//! does not break the file's own marks. Everything else about it is the guest's affair, and the reader's.
+//! What the host requires of a tool before it writes the file: a name that Python accepts, and a source that defines it
+//! and does not break the file's own marks. Everything else is up to the guest, and to whoever reads the file.
 
 use super::book;
 use crate::Error;
 
-/// Bytes of one tool.
+/// The largest source, in bytes.
 const LONGEST: usize = 256 << 10;
-/// Characters of a name.
+/// The longest name, in characters.
 const LONGEST_NAME: usize = 80;
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
@@ -15,13 +15,13 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// The source as it is kept: without blank lines around it, and with `\n` at the ends of its lines.
+/// The source as it is stored: without blank lines around it, and with `\n` as line ends.
 pub(super) fn source(name: &str, source: &str) -> Result<String, Error> {
     let bad = |reason: String| Err(Error::BadTool { reason });
     if !is_name(name) {
         let shown: String = name.chars().take(40).collect();
         return bad(format!(
-            "{shown:?} is no name for it: letters, digits and _ are, at most {LONGEST_NAME}, not beginning with a digit or _, and no keyword"
+            "invalid name {shown:?}: use at most {LONGEST_NAME} letters, digits and _, starting with a letter, and not a keyword"
         ));
     }
     let source = source.replace("\r\n", "\n");
@@ -56,7 +56,7 @@ pub(super) fn source(name: &str, source: &str) -> Result<String, Error> {
     Ok(format!("{source}\n"))
 }
 
-/// A public identifier. Letters of all languages, as in Python.
+/// Whether this is a public identifier, with letters of any language, as in Python.
 pub(super) fn is_name(name: &str) -> bool {
     let mut characters = name.chars();
     let first = characters.next().is_some_and(char::is_alphabetic);
@@ -64,7 +64,7 @@ pub(super) fn is_name(name: &str) -> bool {
     first && rest && name.chars().count() <= LONGEST_NAME && !KEYWORDS.contains(&name)
 }
 
-/// The line defines the name, at the top level.
+/// Whether the line defines the name at the top level.
 fn defines(line: &str, name: &str) -> bool {
     let rest = ["def ", "async def ", "class "]
         .iter()
@@ -106,7 +106,7 @@ mod tests {
             &"f".repeat(81),
         ] {
             assert!(
-                refused(bad, &format!("def {bad}(): pass")).contains("no name"),
+                refused(bad, &format!("def {bad}(): pass")).contains("invalid name"),
                 "{bad:?}"
             );
         }

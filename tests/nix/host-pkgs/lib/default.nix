@@ -1,4 +1,5 @@
-# The part of nixpkgs' lib that this project's Nix code uses: the interface is nixpkgs', the code the project's own.
+# The part of nixpkgs' lib that this project's Nix code uses: the interface is nixpkgs', the code
+# the project's own.
 let
   b = builtins;
   core = rec {

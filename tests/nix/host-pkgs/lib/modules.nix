@@ -1,4 +1,5 @@
-# Options and modules: enough of evalModules to tell a right configuration from a wrong one, with the messages of nixpkgs.
+# Options and modules: enough of evalModules to tell a right configuration from a wrong one, with
+# the messages of nixpkgs.
 { lib }:
 let
   b = builtins;

@@ -10,6 +10,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::answer::{self, Reply};
 use super::error::login_failed;
@@ -18,7 +19,7 @@ use super::headers::{self, LAST_EVENT, PROTOCOL, SESSION};
 use super::{Http, Object, Session, TransportError};
 use crate::connection::Failure;
 use crate::error::Denial;
-use crate::message::Outgoing;
+use crate::message::{Outgoing, Params};
 use crate::transport::inbox::Inbox;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -29,6 +30,8 @@ const EITHER: HeaderValue = HeaderValue::from_static("text/event-stream, applica
 /// row, up to the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// Time for the server to show that it knows a session.
+const PING_TIME: Duration = Duration::from_secs(5);
 /// Time for the rest of a stream behind its answer: a stream that is read to its end leaves its
 /// connection to the next request.
 const REST: Duration = Duration::from_millis(50);
@@ -75,6 +78,32 @@ impl Http {
                 stream.follow(response).await
             }
             Reply::SessionLost => Err(self.lose_session()),
+            Reply::SessionDoubted(failure) => Err(self.doubted(failure, &session).await),
+        }
+    }
+
+    /// A request was refused, maybe since the server does not know the session: a ping shows
+    /// whether it does. Only where it does not, the request was refused for that, and may be
+    /// repeated.
+    async fn doubted(&self, failure: Failure, session: &Session) -> Failure {
+        let Some(connection) = self.connection() else {
+            return failure;
+        };
+        let ping = Outgoing::Request {
+            id: connection.next_id(),
+            method: "ping",
+            params: Params::default(),
+        };
+        let answered = timeout(PING_TIME, self.post(ping, session)).await;
+        let is_lost = match answered {
+            Ok(Ok(response)) => answer::refuses_ping(response).await,
+            Ok(Err(Failure::Closed { .. })) => true,
+            _ => false,
+        };
+        if is_lost {
+            self.lose_session()
+        } else {
+            failure
         }
     }
 
@@ -87,6 +116,7 @@ impl Http {
         let response = self.post(message, &session).await?;
         match answer::read(response, &inbox, None, session.id.is_some()).await? {
             Reply::SessionLost => Err(self.lose_session()),
+            Reply::SessionDoubted(failure) => Err(self.doubted(failure, &session).await),
             _ => Ok(()),
         }
     }
@@ -228,7 +258,7 @@ impl Http {
         let (method, params) = match message {
             Outgoing::Request { method, params, .. } => (*method, Some(params)),
             Outgoing::Notification { method, .. } => (*method, None),
-            Outgoing::Answer { .. } => return session_headers(session),
+            Outgoing::Response { .. } => return session_headers(session),
         };
         if method == "initialize" {
             return HeaderMap::new();
@@ -350,7 +380,7 @@ impl Stream<'_> {
             self.inbox.deliver(messages, room);
             if answered {
                 let rest = async { while events.next().await.is_some() {} };
-                let _ = tokio::time::timeout(REST, rest).await;
+                let _ = timeout(REST, rest).await;
                 return Ok(End::Answered);
             }
         }
