@@ -310,6 +310,31 @@ async fn shutdown_ends_all_servers_with_their_children_side_by_side() {
 }
 
 #[tokio::test]
+async fn shutdown_waits_for_servers_whose_definition_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let scenario = json!({"record": record, "calls": {"long": [["until_cancelled"]]}});
+    let world = World::stub(scenario.clone());
+    let mut changed = scenario;
+    changed["tools"] = json!([]);
+    let changed = World::stub(changed);
+    let (old, new) = (world.definition("stub"), changed.definition("stub"));
+    let context = soon();
+    let arguments = || crate::world::no_arguments();
+    let call = world.upstreams.call(old, "long", arguments(), &context);
+    let (ended, ()) = tokio::join!(call, async {
+        recorded(&record, |line| line["params"]["name"] == "long").await;
+        let called = world.upstreams.call(new, "echo", arguments(), &context);
+        called.await.unwrap();
+        // The old server still works on its call when the bridge ends.
+        world.upstreams.shutdown().await;
+    });
+    assert!(matches!(ended, Err(Error::Died { .. })), "{ended:?}");
+    let process = rustix::process::Pid::from_raw(pid(&record)).unwrap();
+    assert!(rustix::process::test_kill_process(process).is_err());
+}
+
+#[tokio::test]
 async fn killed_bridge_leaves_no_server_behind() {
     let world = World::new(&[]);
     let (record, child) = (world.path("record"), world.path("child"));

@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use bridge_upstream::Error;
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -150,7 +152,12 @@ async fn posted(
 
 async fn resumed(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     if site.knows(&headers) {
-        StatusCode::METHOD_NOT_ALLOWED.into_response()
+        let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        let start = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(format!(
+            "data: {change}\n\n"
+        ))]);
+        let body = Body::from_stream(start.chain(futures_util::stream::pending()));
+        ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
     } else {
         site.refuse(&Value::Null)
     }
@@ -235,4 +242,15 @@ async fn error_of_a_tool_with_the_code_of_lost_sessions_is_passed_on() {
     assert_eq!(error.code, -32001);
     world.call("echo", json!({})).await.unwrap();
     assert_eq!((site.times("initialize"), site.times("tools/call")), (1, 2));
+}
+
+#[tokio::test]
+async fn changes_are_announced_on_the_stream_of_no_request() {
+    let site = Site::start(LostSession::NotFound).await;
+    let world = site.world();
+    let mut changes = world.upstreams.changes();
+    world.call("echo", json!({})).await.unwrap();
+    let patience = std::time::Duration::from_secs(20);
+    let changed = tokio::time::timeout(patience, changes.recv()).await;
+    assert_eq!(changed.unwrap().unwrap().0, "stub");
 }

@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod exchange;
 mod headers;
+mod stream;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
@@ -142,6 +143,19 @@ struct Session {
 }
 
 impl Session {
+    /// The headers of every request in this session.
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(id) = &self.id {
+            headers.insert(headers::SESSION, id.clone());
+        }
+        let protocol = self.protocol.as_deref();
+        if let Some(protocol) = protocol.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert(headers::PROTOCOL, protocol);
+        }
+        headers
+    }
+
     /// Revisions from 2026-07-28 on have no sessions: ending a request's stream cancels the
     /// request.
     fn is_cancelled_by_its_stream(&self) -> bool {
