@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use bridge_broker::Summary;
 use bridge_render::Rendered;
 use bridge_session::{Captured, Ending, RunIdentity, RunOutcome, RunOutput};
 use bridge_settings::OutputMode;
@@ -47,6 +48,6 @@ fn outcome(stdout: Vec<u8>) -> RunOutcome {
             ..RunOutput::default()
         },
         notes: Vec::new(),
-        calls: Default::default(),
+        calls: Summary::default(),
     }
 }

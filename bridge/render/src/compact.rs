@@ -7,7 +7,8 @@ use super::visible::visible;
 use bridge_common::human::{count, size};
 use bridge_session::Status;
 
-/// Success: output, result, `stderr:`. Otherwise the news first: status, error, exit; then what was printed.
+/// Success: output, result, `stderr:`. Otherwise the news first: status, error, exit; then what was
+/// printed.
 pub(super) fn write(answer: &Rendered<'_>) -> String {
     let printed = |run: &RunView<'_>| run.stdout.text.len() + run.stderr.text.len();
     let mut text = String::with_capacity(answer.run.as_ref().map_or(0, printed) + 256);
@@ -65,7 +66,8 @@ fn write_news(text: &mut String, answer: &Rendered<'_>) {
     }
 }
 
-/// A traceback or an exception's own line speaks for itself, and so does what follows `status: timeout`.
+/// A traceback or an exception's own line speaks for itself, and so does what follows `status:
+/// timeout`.
 fn needs_label(answer: &Rendered<'_>) -> bool {
     match answer.news.status {
         AnswerStatus::Invalid | AnswerStatus::Refused => true,

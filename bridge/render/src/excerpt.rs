@@ -1,4 +1,5 @@
-//! What of a text fits into an answer: its head and its tail, and in between how much is left out and how to get it.
+//! What of a text fits into an answer: its head and its tail, and in between how much is left out
+//! and how to get it.
 //!
 //! Cuts are at line ends where lines are short enough, never inside a character. Counts are exact.
 
@@ -45,8 +46,8 @@ pub(super) enum Extent {
     SoFar,
 }
 
-/// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are not text take several each.
-/// `whole` is `None` where it is gone with its session.
+/// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are not
+/// text take several each. `whole` is `None` where it is gone with its session.
 pub(super) fn stream(captured: &Captured, room: usize, whole: Option<Whole>) -> Excerpt<'_> {
     let (bytes, dropped) = complete(captured);
     if dropped == 0 && bytes.len() <= room && width(bytes) <= room {
@@ -105,7 +106,8 @@ pub(super) fn text(text: Cow<'_, str>, room: usize) -> Cow<'_, str> {
     cut.into_owned().into()
 }
 
-/// `; runtime.last_output.lines(60, 120), .grep("ERROR"), .tail(50); in later calls runtime.outputs[7]`
+/// `; runtime.last_output.lines(60, 120), .grep("ERROR"), .tail(50); in later calls
+/// runtime.outputs[7]`
 fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
     let Whole { name, cell, extent } = whole;
     let later = name.replace("last_output", &format!("outputs[{cell}]"));
@@ -130,7 +132,8 @@ fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
     format!("; {name}{first}, .grep(\"ERROR\"), .tail(50); in later calls {later}")
 }
 
-/// The bytes that are kept and the number of those that are not: a character that the limit has cut counts as left out whole.
+/// The bytes that are kept and the number of those that are not: a character that the limit has cut
+/// counts as left out whole.
 fn complete(captured: &Captured) -> (&[u8], u64) {
     let bytes = captured.bytes.as_slice();
     if captured.dropped > 0
@@ -199,8 +202,8 @@ mod tests {
         extent: Extent::All,
     };
 
-    fn cut(captured: Captured, room: usize, whole: Option<Whole>) -> Excerpt<'static> {
-        let Excerpt { text, left_out } = stream(&captured, room, whole);
+    fn cut(captured: &Captured, room: usize, whole: Option<Whole>) -> Excerpt<'static> {
+        let Excerpt { text, left_out } = stream(captured, room, whole);
         Excerpt {
             text: text.into_owned().into(),
             left_out,
@@ -220,14 +223,14 @@ mod tests {
 
     #[test]
     fn text_that_fits_is_left_alone() {
-        let excerpt = cut(printed("a\n\n b"), 6, Some(WHOLE));
+        let excerpt = cut(&printed("a\n\n b"), 6, Some(WHOLE));
         assert_eq!((&*excerpt.text, excerpt.left_out), ("a\n\n b", 0));
     }
 
     #[test]
     fn lines_are_cut_whole_and_counted() {
         let text = numbered(0..1000);
-        let excerpt = cut(printed(&text), 100, Some(WHOLE));
+        let excerpt = cut(&printed(&text), 100, Some(WHOLE));
         insta::assert_snapshot!(excerpt.text, @r#"
         line 0
         line 1
@@ -252,7 +255,7 @@ mod tests {
     fn hint_says_where_output_left_out_of_a_running_run_can_be_found() {
         let text = |extent| {
             let whole = Whole { extent, ..WHOLE };
-            cut(printed(&numbered(0..1000)), 100, Some(whole)).text
+            cut(&printed(&numbered(0..1000)), 100, Some(whole)).text
         };
         let told = "left out; once the run has ended: runtime.last_output.grep(\"ERROR\"), .tail(50) ...\n";
         assert!(text(Extent::SoFar).contains(told));
@@ -271,7 +274,7 @@ mod tests {
                 bytes,
                 ..Captured::default()
             };
-            let excerpt = cut(captured, 1_000, Some(WHOLE));
+            let excerpt = cut(&captured, 1_000, Some(WHOLE));
             let shown = super::super::visible(&excerpt.text);
             assert!(shown.len() < 1_300, "{}", shown.len());
             assert!(shown.len() > 900, "{}", shown.len());
@@ -280,7 +283,7 @@ mod tests {
 
     #[test]
     fn one_long_line_is_cut_inside() {
-        let excerpt = cut(printed(&"é".repeat(1000)), 61, Some(WHOLE));
+        let excerpt = cut(&printed(&"é".repeat(1000)), 61, Some(WHOLE));
         insta::assert_snapshot!(excerpt.text, @r#"
         éééééééééééééééééééé
         ... 1,940 bytes left out; runtime.last_output.text[20:4020], .grep("ERROR"), .tail(50); in later calls runtime.outputs[7] ...
@@ -297,7 +300,7 @@ mod tests {
             tail: b"9998\nline 999999\n".to_vec(),
             lost: 0,
         };
-        let excerpt = cut(captured.clone(), 60, Some(WHOLE));
+        let excerpt = cut(&captured, 60, Some(WHOLE));
         insta::assert_snapshot!(excerpt.text, @r#"
         line 0
         line 1
@@ -314,12 +317,12 @@ mod tests {
             lost: 1 << 20,
             ..captured
         };
-        let text = cut(lost.clone(), 60, Some(WHOLE)).text;
+        let text = cut(&lost, 60, Some(WHOLE)).text;
         assert!(
             text.contains("; the last 7.5 MiB are kept: runtime.last_output.grep(\"ERROR\"), .tail(50); in later calls"),
             "{text}"
         );
-        let gone = cut(lost, 60, None).text;
+        let gone = cut(&lost, 60, None).text;
         assert!(gone.contains("(9,000,011 bytes) left out ...\n"), "{gone}");
     }
 
@@ -331,7 +334,7 @@ mod tests {
             tail: b"def".to_vec(),
             ..Captured::default()
         };
-        let excerpt = cut(captured, 100, Some(WHOLE));
+        let excerpt = cut(&captured, 100, Some(WHOLE));
         assert_eq!((&*excerpt.text, excerpt.left_out), ("abcdef", 0));
     }
 
@@ -342,7 +345,7 @@ mod tests {
             room in 0_usize..500,
         ) {
             let captured = Captured { bytes: bytes.clone(), ..Captured::default() };
-            let excerpt = cut(captured, room, None);
+            let excerpt = cut(&captured, room, None);
             if width(&bytes) <= room {
                 prop_assert_eq!(excerpt.text, decode(&bytes));
             } else {
@@ -354,7 +357,7 @@ mod tests {
 
         #[test]
         fn characters_are_never_cut(text in "[a-zé🦀\n]{0,300}", room in 8_usize..300) {
-            let excerpt = cut(printed(&text), room, None);
+            let excerpt = cut(&printed(&text), room, None);
             prop_assert!(!excerpt.text.contains("\\x"), "{}", excerpt.text);
         }
     }

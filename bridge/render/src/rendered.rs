@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use super::excerpt::{self, Excerpt, Extent, Whole};
 use super::resource::{display_uri, file_uri};
-use super::{compact, toon, words};
+use super::words;
 use bridge_common::media;
 use bridge_session::{
     Content, Display, Displays, Ending, OutFile, Reaction, Reason, RunOutcome, State, Status,
 };
-use bridge_settings::OutputMode;
 
-/// A document may take this part of an answer's text; a larger one is left out, for half of one is of no use.
+/// A document may take this part of an answer's text; a larger one is left out, for half of one is
+/// of no use.
 const DOCUMENT_PART: usize = 4;
 
 /// The answer to one call of `run_python`.
@@ -30,7 +30,8 @@ pub(crate) struct News<'a> {
     pub(crate) summary: String,
     /// What went wrong: a traceback, or a message.
     pub(crate) error: Option<Cow<'a, str>>,
-    /// A stable word for an error that is not an exception of the code, such as `memory_limit` or `E0`.
+    /// A stable word for an error that is not an exception of the code, such as `memory_limit` or
+    /// `E0`.
     pub(crate) reason: Option<&'a str>,
 }
 
@@ -94,13 +95,13 @@ impl Shown<'_> {
 /// A file that can be read as a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Path below `/workspace/out`.
+    /// Path of the file below `/workspace/out`.
     pub name: String,
     /// Address at which the file can be read.
     pub uri: String,
     /// Media type, by the file's name.
     pub mime: &'static str,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
 }
 
@@ -117,14 +118,15 @@ impl File {
 }
 
 impl<'a> Rendered<'a> {
-    /// The answer about a run. `is_named` says whether the call named its session; output, result and error share
-    /// `text_bytes`.
+    /// The answer about a run. `is_named` says whether the call named its session; output, result
+    /// and error share `text_bytes`.
     pub fn of_run(outcome: &'a RunOutcome, is_named: bool, text_bytes: u64) -> Self {
         let room = usize::try_from(text_bytes).unwrap_or(usize::MAX);
         Self::new(outcome, is_named, room, true)
     }
 
-    /// The whole answer about a run whose session ends with it, so that nothing is said of its variables.
+    /// The whole answer about a run whose session ends with it, so that nothing is said of its
+    /// variables.
     pub fn of_only_run(outcome: &'a RunOutcome) -> Self {
         Self::new(outcome, false, usize::MAX, false)
     }
@@ -182,8 +184,8 @@ impl<'a> Rendered<'a> {
         Self::without_run(AnswerStatus::Invalid, None, message)
     }
 
-    /// The answer to a call that nothing was run for, for a reason that is not its own. `reason` is one of `doctor`'s codes,
-    /// or a word.
+    /// The answer to a call that nothing was run for, for a reason that is not its own. `reason` is
+    /// one of `doctor`'s codes, or a word.
     pub fn refused(reason: &'a str, message: &'a str) -> Self {
         Self::without_run(AnswerStatus::Refused, Some(reason), message)
     }
@@ -206,14 +208,6 @@ impl<'a> Rendered<'a> {
             self.news.status,
             AnswerStatus::Run(Status::Success | Status::Running)
         )
-    }
-
-    /// The text of the answer.
-    pub fn text(&self, mode: OutputMode) -> String {
-        match mode {
-            OutputMode::Compact => compact::write(self),
-            OutputMode::Toon => toon::write(self),
-        }
     }
 
     /// What went wrong: a traceback, or a message.
@@ -241,8 +235,8 @@ impl<'a> Rendered<'a> {
         self.run.as_ref().map_or(&[], |run| &run.files)
     }
 
-    /// What became of tool calls, where that is worth a line. Calls of code that went well are its own business, unless
-    /// something became of them that it may not have noticed.
+    /// What became of tool calls, where that is worth a line. Calls of code that went well are its
+    /// own business, unless something became of them that it may not have noticed.
     pub fn tool_call_news(&self) -> Option<String> {
         let outcome = self.run.as_ref()?.outcome;
         let calls = &outcome.calls;

@@ -66,7 +66,7 @@ fn put_circumstances(fields: &mut Fields, run: &RunView<'_>) {
     let session = run.is_named.then_some(identity.session.as_str());
     fields.put_text("session", session);
     fields.put_text("run", identity.run.as_deref());
-    // That variables are kept is no news where nothing went wrong.
+    // That variables are kept is worth telling only where something went wrong.
     match outcome.state() {
         State::Lost => fields.put("state", "lost"),
         State::Kept if matches!(status, Status::Success | Status::Running) => {}

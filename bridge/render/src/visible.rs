@@ -1,4 +1,5 @@
-//! Bytes as text that is safe to show: bytes that are not UTF-8, and control characters, become visible escapes.
+//! Bytes as text that is safe to show: bytes that are not UTF-8, and control characters, become
+//! visible escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -22,8 +23,9 @@ pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// Control characters become `\xNN`, marks that turn the direction of text or cannot be seen `\uNNNN`, so that output
-/// cannot move a cursor, ring, or read as something else than it is. New lines (also those of Windows) and tabs stay.
+/// Control characters become `\xNN`, marks that turn the direction of text or cannot be seen
+/// `\uNNNN`, so that output cannot move a cursor, ring, or read as something else than it is. New
+/// lines (also those of Windows) and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(may_be_hidden) {
         return Cow::Borrowed(text);
@@ -44,7 +46,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Writes one escape. Coloured output has two of them a line: `write!` would be half of what a megabyte costs.
+/// Writes one escape. Coloured output has two of them a line: `write!` would be half of what a
+/// megabyte costs.
 fn escape(shown: &mut String, number: u32) {
     let (mark, digits) = match number {
         0..=0xff => ('x', 2),
@@ -131,8 +134,8 @@ fn width_of(character: char, ends_line: bool) -> usize {
     }
 }
 
-/// Text up to the first character that may have to be shown otherwise, that character, and what is behind it. Megabytes
-/// come through here, and nearly all of them are plain.
+/// Text up to the first character that may have to be shown otherwise, that character, and what is
+/// behind it. Megabytes come through here, and nearly all of them are plain.
 fn split(text: &str) -> Option<(&str, char, &str)> {
     // The byte begins a character, so this is a place to cut at.
     let (plain, rest) = text.split_at_checked(text.bytes().position(may_be_hidden)?)?;
@@ -159,8 +162,9 @@ static MAY_BE_HIDDEN: [bool; 256] = {
     }
 };
 
-/// Controls other than tab, new line and carriage return; marks of direction; separators that some take for line ends; and
-/// the invisible copies of ASCII, in which models read what people do not see.
+/// Controls other than tab, new line and carriage return; marks of direction; separators that some
+/// take for line ends; and the invisible copies of ASCII, in which models read what people do not
+/// see.
 fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
@@ -195,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_begins_with_a_byte_that_says_so() {
+    fn hidden_characters_begin_with_a_byte_of_the_table() {
         for character in (0..=0x0010_ffff).filter_map(char::from_u32) {
             if is_hidden(character) || character == '\r' {
                 let text = character.to_string();

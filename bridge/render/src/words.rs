@@ -1,4 +1,5 @@
-//! The words for how a run ended, and for the facts that are told beforehand. Nothing else in the house has words for these.
+//! The words for how a run ended, and for the facts that are told beforehand. Nothing else in the
+//! house has words for these.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use bridge_session::{
     Breach, Death, Ending, ExitStatus, Loss, NotKept, Note, Obstacle, ProjectsNote, Reaction, Stop,
 };
 
-/// What stopped a run, or kept it from starting; `None` where the code's own exception or exit says it all.
-/// `session_goes_on` says whether a later call can use the variables.
+/// What stopped a run, or kept it from starting; `None` where the code's own exception or exit says
+/// it all. `session_goes_on` says whether a later call can use the variables.
 pub(crate) fn message(ending: &Ending, timeout: Duration, session_goes_on: bool) -> Option<String> {
     let kept = if session_goes_on {
         "; variables are kept"

@@ -1,7 +1,8 @@
-//! The task of one session: serves one call at a time, owns at most one guest, and knows what became of the last one.
+//! The task of one session: serves one call at a time, owns at most one guest, and knows what
+//! became of the last one.
 //!
-//! `cold -> starting -> ready <-> busy -> (interrupting) -> ready | dead`: cold and dead are `guest: None`, starting is
-//! `starting: Some`, busy is inside [`execution::Execution::run`].
+//! `cold -> starting -> ready <-> busy -> (interrupting) -> ready | dead`: cold and dead are
+//! `guest: None`, starting is `starting: Some`, busy is inside [`execution::Execution::run`].
 
 mod call;
 mod execute;
@@ -38,7 +39,7 @@ const NAMED_SERVERS: usize = 100;
 /// Characters of each such name.
 const NAME_LIMIT: usize = 200;
 
-/// One session.
+/// One session: its guest, and what its next answer has to say.
 struct Actor {
     shared: Arc<Shared>,
     name: SessionName,
@@ -77,7 +78,8 @@ pub(crate) fn spawn(shared: Arc<Shared>, name: SessionName, queue: Arc<Queue>, l
 }
 
 impl Actor {
-    /// Serves until shutdown or until it has been idle for long. Returns what the next session of that name is to say.
+    /// Serves until shutdown or until it has been idle for long. Returns what the next session of
+    /// that name is to say.
     async fn live(mut self) -> Option<Loss> {
         let closing = self.shared.launcher.closing.clone();
         let queue = Arc::clone(&self.queue);
@@ -194,7 +196,8 @@ impl Actor {
         Ok(self.execute(&active, run, cards).await)
     }
 
-    /// The end of a call that ran nothing. If earlier variables are gone, that is for another answer to tell.
+    /// The end of a call that ran nothing. If earlier variables are gone, that is for another
+    /// answer to tell.
     fn unstarted(&self, obstacle: Obstacle) -> RunEnd {
         // What was loaded for the call has not reached the guest.
         self.scope.forget_installed();

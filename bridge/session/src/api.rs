@@ -1,4 +1,5 @@
-//! What callers of the sessions hand in and may get back: requests, errors, and the ports that a bridge fills.
+//! What callers of the sessions hand in and may get back: requests, errors, and the ports that a
+//! bridge fills.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,14 +17,15 @@ pub const CODE_LIMIT: usize = 12 << 20;
 /// How long the result of a run is kept.
 pub const KEPT_FOR: Duration = Duration::from_secs(600);
 
-/// Starts verified, hardened guests. The real launcher uses an engine; tests may use a local process.
+/// Starts verified, hardened guests. The real launcher uses an engine; tests may use a local
+/// process.
 #[async_trait]
 pub trait Launch: Send + Sync + 'static {
     /// Starts a guest for `session`, or for whichever session will want it.
     ///
-    /// Phases that take long (loading the image, starting an engine) are reported to `progress`: from the first report
-    /// until the guest is there, a call's clock stands still. Dropping the future gives up and must leave nothing
-    /// behind; that happens at shutdown only.
+    /// Phases that take long (loading the image, starting an engine) are reported to `progress`:
+    /// from the first report until the guest is there, a call's clock stands still. Dropping the
+    /// future gives up and must leave nothing behind; that happens at shutdown only.
     async fn launch(
         &self,
         session: Option<&str>,
@@ -38,11 +40,11 @@ pub trait Guest: Send {
     fn attach(&mut self) -> Option<Attached>;
     /// Checks what the guest said of itself in its `ready` frame against what was asked for.
     fn check(&self, report: &bridge_wire::GuestReport) -> Result<(), LaunchError>;
-    /// Waits until the guest has ended and says how. Called once its output has ended. An error means that nobody can
-    /// tell, because the engine went away.
+    /// Waits until the guest has ended and says how. Called once its output has ended. An error
+    /// means that nobody can tell, because the engine went away.
     async fn exit(&mut self) -> Result<Exit, bridge_engine::Error>;
-    /// Kills and removes the guest; returns once it is dead. Called at most once, and never cut short by dropping the
-    /// future.
+    /// Kills and removes the guest; returns once it is dead. Called at most once, and never cut
+    /// short by dropping the future.
     async fn kill(&mut self);
 }
 
@@ -67,13 +69,14 @@ pub struct LaunchError {
 pub struct RunRequest {
     /// Name of the session; `None` means the connection's own.
     pub session: Option<String>,
-    /// Python source.
+    /// Python source to run.
     pub code: String,
     /// Time limit of the whole call.
     pub timeout: Duration,
     /// Start the session afresh first.
     pub reset: bool,
-    /// Bytes of text that the answer may have; a last expression that is large beside it comes as a preview.
+    /// Bytes of text that the answer may have; a last expression that is large beside it comes as a
+    /// preview.
     pub text_bytes: u64,
     /// MCP servers that the session may use from now on.
     pub servers: Vec<String>,
@@ -125,10 +128,12 @@ pub enum Error {
     /// The source does not fit into one frame.
     #[error("the code is too large: at most {} MiB are accepted, less where much of it needs escapes", limit >> 20)]
     CodeTooLarge { limit: usize },
-    /// The system has no random bytes to name the run with, and a name that can be guessed is not good enough.
+    /// The system has no random bytes to name the run with, and a name that can be guessed is not
+    /// good enough.
     #[error("cannot name the run: the system gave no random bytes ({reason})")]
     NoRandomName { reason: String },
-    /// No run has this name (shortened), or no longer; `session` is there where its latest run was asked for.
+    /// No run has this name (shortened), or no longer; `session` is there where its latest run was
+    /// asked for.
     #[error("{}", unknown_run(id, session.as_deref(), known))]
     UnknownRun {
         id: String,

@@ -1,4 +1,5 @@
-//! The guest of a session: how one is started, what it is given, what each of its frames comes to, and how it ends.
+//! The guest of a session: how one is started, what it is given, what each of its frames comes to,
+//! and how it ends.
 
 pub(crate) mod changes;
 pub(crate) mod death;

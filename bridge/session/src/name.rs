@@ -1,4 +1,5 @@
-//! Names of sessions: they become container labels and words in answers, so they are kept plain and short.
+//! Names of sessions: they become container labels and words in answers, so they are kept plain and
+//! short.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl SessionName {
         }
     }
 
-    /// The name.
+    /// The name as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -29,15 +29,16 @@ const FRAME_OVERHEAD: usize = 1 << 10;
 
 /// All sessions of one bridge.
 ///
-/// A name creates its session on first use. Nothing is started before the first run. Dropping this without
-/// [`Sessions::shutdown`] ends all sessions too, but without waiting.
+/// A name creates its session on first use. Nothing is started before the first run. Dropping this
+/// without [`Sessions::shutdown`] ends all sessions too, but without waiting.
 pub struct Sessions {
     shared: Arc<Shared>,
     _close: DropGuard,
 }
 
 impl Sessions {
-    /// A bridge without a session yet; `launch` starts guests, `broker` answers what they ask of the host.
+    /// A bridge without a session yet; `launch` starts guests, `broker` answers what they ask of
+    /// the host.
     pub fn new(launch: Arc<dyn Launch>, broker: Arc<Broker>, settings: &Settings) -> Self {
         Self::with(launch, broker, settings.limits, settings.session.clone())
     }
@@ -71,10 +72,12 @@ impl Sessions {
         }
     }
 
-    /// Begins a run, after the calls that wait in the same session. It goes on whether anybody waits for it or not.
+    /// Begins a run, after the calls that wait in the same session. It goes on whether anybody
+    /// waits for it or not.
     ///
-    /// The time limit covers the run and the start of the sandbox, not the wait for earlier calls, and not the long
-    /// phases of a start (loading the image, starting an engine), which have a limit of their own.
+    /// The time limit covers the run and the start of the sandbox, not the wait for earlier calls,
+    /// and not the long phases of a start (loading the image, starting an engine), which have a
+    /// limit of their own.
     pub fn start(
         &self,
         mut request: RunRequest,
@@ -114,7 +117,8 @@ impl Sessions {
         run.read()
     }
 
-    /// Files in `/workspace/out` of each session that has a sandbox, as they were after its last run.
+    /// Files in `/workspace/out` of each session that has a sandbox, as they were after its last
+    /// run.
     pub fn files(&self) -> Vec<(String, Vec<OutFile>)> {
         self.shared.output_files.list()
     }
@@ -128,8 +132,8 @@ impl Sessions {
         self.shared.output_files.read(&name, path).await
     }
 
-    /// Kills every guest, all at once, and waits until they are dead, a few seconds at most. Calls that wait or run end
-    /// with [`Error::ShuttingDown`].
+    /// Kills every guest, all at once, and waits until they are dead, a few seconds at most. Calls
+    /// that wait or run end with [`Error::ShuttingDown`].
     pub async fn shutdown(&self) {
         let launcher = &self.shared.launcher;
         launcher.closing.cancel();

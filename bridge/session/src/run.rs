@@ -1,10 +1,12 @@
-//! One run, from the moment it is asked for until its result is forgotten. Whoever has it can wait, read what it has written
-//! so far, cancel it, or leave it running; the session's task writes into it and ends it.
+//! One run, from the moment it is asked for until its result is forgotten. Whoever has it can wait,
+//! read what it has written so far, cancel it, or leave it running; the session's task writes into
+//! it and ends it.
 
 pub(crate) mod capture;
 pub(crate) mod clock;
 pub(crate) mod display;
 pub(crate) mod ending;
+pub(crate) mod exit_status;
 pub(crate) mod notes;
 pub(crate) mod outcome;
 pub(crate) mod queue;
@@ -32,7 +34,7 @@ use bridge_common::Mutex;
 /// Characters of a run's name: 50 random bits.
 const ID: usize = 10;
 
-/// One run.
+/// One run of code, whether it waits, runs or has ended.
 pub struct Run {
     id: String,
     session: SessionName,
@@ -125,7 +127,8 @@ impl Run {
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
-    /// Waits until the run has ended, on behalf of a caller whose patience ends: see [`Run::give_up_if_held`].
+    /// Waits until the run has ended, on behalf of a caller whose patience ends: see
+    /// [`Run::give_up_if_held`].
     pub async fn ended_or_given_up(&self) {
         tokio::select! {
             biased;
@@ -135,8 +138,9 @@ impl Run {
         self.ended().await;
     }
 
-    /// Ends a run that waits for its turn without starting it, once its client has given up, or once a run that was left
-    /// running has kept it from starting for as long as it may take itself. A run that was left running is patient.
+    /// Ends a run that waits for its turn without starting it, once its client has given up, or
+    /// once a run that was left running has kept it from starting for as long as it may take
+    /// itself. A run that was left running is patient.
     pub async fn give_up_if_held(&self) {
         let is_impatient = !self.is_left_running();
         tokio::select! {
@@ -148,7 +152,8 @@ impl Run {
         }
     }
 
-    /// From now on nobody needs to wait for the run: it goes on until it ends, is cancelled, or reaches its limit.
+    /// From now on nobody needs to wait for the run: it goes on until it ends, is cancelled, or
+    /// reaches its limit.
     pub fn leave_running(&self) {
         self.left_running.send_replace(true);
     }
@@ -171,13 +176,15 @@ impl Run {
         }
     }
 
-    /// A guard for whoever waits for the run: dropping it before the end cancels the run, unless that was left running.
+    /// A guard for whoever waits for the run: dropping it before the end cancels the run, unless
+    /// that was left running.
     pub fn attend(self: &Arc<Self>) -> CancelOnDrop {
         CancelOnDrop(Arc::clone(self))
     }
 
-    /// The result, or how the run stands; output from where the last reading ended. Once the result has been read, reading
-    /// again repeats it with all of the output, because the answer that had it may have been lost.
+    /// The result, or how the run stands; output from where the last reading ended. Once the result
+    /// has been read, reading again repeats it with all of the output, because the answer that had
+    /// it may have been lost.
     pub fn read(&self) -> Result<RunOutcome, Error> {
         let mut progress = self.lock();
         let from = if progress.told {
@@ -277,7 +284,7 @@ impl fmt::Debug for Run {
     }
 }
 
-/// What [`Run::attend`] returns.
+/// Cancels a run when it is dropped; see [`Run::attend`].
 pub struct CancelOnDrop(Arc<Run>);
 
 impl Drop for CancelOnDrop {
@@ -288,14 +295,16 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// An answer that a run is waiting for. A run whose reply is dropped without an answer ends all the same.
+/// An answer that a run is waiting for. A run whose reply is dropped without an answer ends all the
+/// same.
 pub(crate) struct PendingReply {
     run: Arc<Run>,
     closing: CancellationToken,
 }
 
 impl PendingReply {
-    /// The reply to this run. If `closing` has fired, that is why there is no answer.
+    /// The reply to this run. If `closing` has fired, a missing answer means that the bridge is
+    /// shutting down.
     pub(crate) fn new(run: Arc<Run>, closing: CancellationToken) -> Self {
         Self { run, closing }
     }
@@ -319,7 +328,7 @@ impl PendingReply {
         }
     }
 
-    /// Gives the answer.
+    /// Ends the run with this answer.
     pub(crate) fn finish(self, result: Result<RunEnd, Error>) {
         self.run.finish(result);
     }

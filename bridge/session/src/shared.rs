@@ -18,7 +18,7 @@ const LOSSES: usize = 256;
 
 /// What the sessions of one bridge have in common.
 pub(crate) struct Shared {
-    /// Starts guests.
+    /// Starts guests for all sessions.
     pub(crate) launcher: Launcher,
     /// Answers requests of guests.
     pub(crate) broker: Arc<Broker>,
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// How long runs and sessions live.
     pub(crate) settings: SessionSettings,
-    /// Runs by name.
+    /// Runs that can be found by name.
     pub(crate) runs: Arc<RunTable>,
     /// Files that guests offer.
     pub(crate) output_files: OutputFiles,

@@ -1,8 +1,8 @@
 //! What outlives a session, on its way: to a guest, and from it after each run.
 //!
-//! Saved tools are told before the first code. Files wait until the guest asks for them or nothing else is to be done: there
-//! may be many, and few calls look at them. A guest names the files that changed; the host chooses, asks for those, and
-//! answers the call when they are on its disk.
+//! Saved tools are told before the first code. Files wait until the guest asks for them or nothing
+//! else is to be done: there may be many, and few calls look at them. A guest names the files that
+//! changed; the host chooses, asks for those, and answers the call when they are on its disk.
 
 pub(crate) mod incoming;
 pub(crate) mod out_files;
@@ -22,7 +22,8 @@ use bridge_wire::{
     ChangedFiles, FilePiece, Link, SavedTools, State, StateFile, StateUpdate, ToGuest,
 };
 
-/// Time after a run before files are read that the guest has not asked for: the next call may come at once.
+/// Time after a run before files are read that the guest has not asked for: the next call may come
+/// at once.
 const CALM: Duration = Duration::from_millis(50);
 /// Time that a guest has to send the files that it was asked for.
 pub(crate) const COLLECT_LIMIT: Duration = Duration::from_secs(20);
@@ -31,7 +32,8 @@ const MOST_NAMED: usize = 10_000;
 /// Notes about files in one answer.
 const NOTES: usize = 5;
 
-/// What a guest is to be told, and how much of what is kept it has then seen; `None` where reading it panicked.
+/// What a guest is to be told, and how much of what is kept it has then seen; `None` where reading
+/// it panicked.
 pub(crate) type ReadUpdate = Option<(Seen, Update)>;
 
 /// What a guest knows of what is kept, and what is on its way to and from it.
@@ -65,7 +67,8 @@ impl GuestSync {
         }
     }
 
-    /// Begins to read the files that the guest was not told of; false where there are none, or reading has begun.
+    /// Begins to read the files that the guest was not told of; false where there are none, or
+    /// reading has begun.
     pub(crate) fn fetch(&mut self) -> bool {
         if !self.files_pending || self.reading.is_some() {
             return false;
@@ -75,7 +78,8 @@ impl GuestSync {
         true
     }
 
-    /// The files, once they are read; waits for ever where none are being read. May be dropped and called again.
+    /// The files, once they are read; waits for ever where none are being read. May be dropped and
+    /// called again.
     pub(crate) async fn read(&mut self) -> ReadUpdate {
         let Some(reading) = &mut self.reading else {
             return std::future::pending().await;
@@ -85,7 +89,8 @@ impl GuestSync {
         read.ok()
     }
 
-    /// The files, once they are read; begins to read them when the guest has been left alone for a moment.
+    /// The files, once they are read; begins to read them when the guest has been left alone for a
+    /// moment.
     pub(crate) async fn read_when_calm(&mut self) -> ReadUpdate {
         if self.files_pending && self.reading.is_none() {
             sleep(CALM).await;
@@ -94,8 +99,8 @@ impl GuestSync {
         self.read().await
     }
 
-    /// Tells the guest what is new since it was last told; files only where it has been told of all others. The frames go
-    /// out with the next ones.
+    /// Tells the guest what is new since it was last told; files only where it has been told of all
+    /// others. The frames go out with the next ones.
     pub(crate) async fn notify(&mut self, link: &mut Link) {
         self.finish_reading(link).await;
         let parts: &[Part] = if self.files_pending {
@@ -126,7 +131,7 @@ impl GuestSync {
     pub(crate) fn take_update(&mut self, link: &mut Link, read: ReadUpdate) {
         let (seen, update) = read.unwrap_or_else(|| {
             self.notes.push(ProjectsNote::NotRead);
-            Default::default()
+            (Seen::default(), Update::default())
         });
         self.seen = seen;
         let awaited = std::mem::replace(&mut self.files_pending, update.more);
@@ -181,7 +186,7 @@ impl GuestSync {
         incoming.is_some_and(|incoming| !incoming.done)
     }
 
-    /// What has come.
+    /// The files that have come, or have not.
     pub(crate) fn end_collection(&mut self) -> Option<Incoming> {
         self.incoming.take()
     }
@@ -322,7 +327,8 @@ fn to_wire(update: &Update) -> StateUpdate<'_> {
     }
 }
 
-/// Does work that may block. The error tells a bridge that is going down from a panic, which must not go unsaid.
+/// Does work that may block. The error tells a bridge that is going down from a panic, which must
+/// not go unsaid.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, NotKept> {

@@ -20,12 +20,12 @@ impl Run {
         Self::new(name, request, Queue::default().slot()).expect("random bytes for a name")
     }
 
-    /// Writes to its standard output.
+    /// Writes to the run's standard output.
     pub fn write(&self, bytes: &[u8]) {
         self.with_output(|output| output.push(StreamKind::Stdout, bytes, u64::MAX));
     }
 
-    /// Ends it.
+    /// Ends the run with this result.
     pub fn end(&self, result: Result<RunEnd, Error>) {
         self.finish(result);
     }

@@ -1,7 +1,7 @@
 //! Lines out of arbitrary pieces, with a limit on their size.
 //!
-//! A line that lies within one piece is handed out without copying. There is no way on after an
-//! error: the guest that caused it is killed.
+//! A line that lies within one piece is handed out without copying. After an error
+//! nothing more is decoded: the guest that caused it is killed.
 
 use bridge_common::lines::{Discard, Line, LineDecoder as Lines};
 use bytes::Bytes;

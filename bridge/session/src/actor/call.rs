@@ -29,7 +29,7 @@ pub(crate) struct ActiveCall<'a> {
 
 /// How waiting for a start ended.
 pub(crate) enum Waited {
-    /// The start did.
+    /// The start succeeded or failed.
     Finished(Box<Result<RunningGuest, LaunchError>>),
     /// The call is to end early.
     Stopped(Stop),

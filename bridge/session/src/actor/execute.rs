@@ -1,4 +1,5 @@
-//! The run of a call's code on the guest that is there: what the code is given, how it ends, and what it leaves.
+//! The run of a call's code on the guest that is there: what the code is given, how it ends, and
+//! what it leaves.
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Actor {
         let calls = execution.end();
         let mut notes: Vec<Note> = loss.iter().cloned().map(Note::FreshSession).collect();
         notes.extend(cards.notes());
-        let cell = self.guest.as_ref().map_or(0, |guest| guest.cells);
+        let cell_number = self.guest.as_ref().map_or(0, |guest| guest.cells);
         let mut disconnect = None;
         let mut files = Vec::new();
         if let ExecutionEnd::Done(done) = &mut end {
@@ -68,7 +69,7 @@ impl Actor {
             self.loss = loss;
         }
         RunEnd {
-            cell,
+            cell: cell_number,
             servers: cards.loaded(&self.scope),
             ending,
             files,
@@ -108,7 +109,8 @@ impl Actor {
         }
     }
 
-    /// Brings what the run left below `/projects` to the host. An error says that the guest went away meanwhile.
+    /// Brings what the run left below `/projects` to the host. An error says that the guest went
+    /// away meanwhile.
     async fn bring_changes(
         &mut self,
         changed: Option<ChangedFiles>,
@@ -137,7 +139,8 @@ impl Actor {
         notes.map(Note::Projects).collect()
     }
 
-    /// What the end of the execution comes to. A guest that is dead is reaped; one that does not react is killed.
+    /// What the end of the execution comes to. A guest that is dead is reaped; one that does not
+    /// react is killed.
     async fn conclude(&mut self, end: ExecutionEnd, stopped: Option<Stop>) -> Ending {
         match end {
             ExecutionEnd::Done(done) => {

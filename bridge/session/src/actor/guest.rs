@@ -22,7 +22,8 @@ use crate::run::notes::Loss;
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 impl Actor {
-    /// Ends the guest, if there is one, without waiting for it. A start under way is as fresh as can be.
+    /// Ends the guest, if there is one, without waiting for it. A start under way is as fresh as
+    /// can be.
     pub(super) fn reset(&mut self) {
         if let Some(guest) = self.guest.take() {
             guest.kill(&self.shared.launcher.tasks);
@@ -32,7 +33,8 @@ impl Actor {
         self.loss = Some(Loss::Reset);
     }
 
-    /// Gets a guest: the one under way, the spare, or a new one. Says so if the call is to end before it is there.
+    /// Gets a guest: the one under way, the spare, or a new one. Says so if the call is to end
+    /// before it is there.
     pub(super) async fn start(
         &mut self,
         call: &mut ActiveCall<'_>,
@@ -70,7 +72,8 @@ impl Actor {
                             self.shared.refill();
                             return Ok(None);
                         }
-                        // One that was started for another moment may have died or failed since; try once more.
+                        // One that was started for another moment may have died or failed since;
+                        // try once more.
                         Err(_) if may_be_stale => {}
                         Err(error) => return Err(error),
                     }

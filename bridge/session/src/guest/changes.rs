@@ -17,7 +17,7 @@ use bridge_wire::ChangedFiles;
 
 /// Where changed files go, and what the guest may still write meanwhile.
 pub(crate) struct Collection<'a> {
-    /// What outlives sessions.
+    /// Store that the files go to.
     pub(crate) store: &'a Arc<Store>,
     /// Which run wrote the files.
     pub(crate) origin: Origin,
@@ -28,8 +28,8 @@ pub(crate) struct Collection<'a> {
 }
 
 impl Collection<'_> {
-    /// Collects and keeps `files`. What comes of it is in the notes of the guest's [`crate::sync::GuestSync`]; an error
-    /// says that the guest went away meanwhile.
+    /// Collects and keeps `files`. What comes of it is in the notes of the guest's
+    /// [`crate::sync::GuestSync`]; an error says that the guest went away meanwhile.
     pub(crate) async fn bring(
         mut self,
         guest: &mut RunningGuest,

@@ -1,6 +1,7 @@
 //! How a guest ended: what the session's task saw, and what that and the engine's word come to.
 
-use crate::run::ending::{Breach, Death, ExitStatus};
+use crate::run::ending::{Breach, Death};
+use crate::run::exit_status::ExitStatus;
 use bridge_engine::{self as engine, Exit};
 use bridge_wire::{self as wire, ConnectionLost};
 

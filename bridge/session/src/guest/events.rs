@@ -1,5 +1,5 @@
-//! What each frame of a guest comes to: output, an answer to a question, a request for the broker, an end, or nothing,
-//! which is counted.
+//! What each frame of a guest comes to: output, an answer to a question, a request for the broker,
+//! an end, or nothing, which is counted.
 
 use super::death::Disconnect;
 use super::requests::{self, Requests};
@@ -14,16 +14,17 @@ const IGNORED_LIMIT: u32 = 10_000;
 pub(crate) struct EventHandler<'a> {
     /// Number of the execution whose end is awaited.
     pub(crate) expected: Option<u64>,
-    /// Who takes requests.
+    /// Who takes requests of the guest.
     pub(crate) requests: Requests<'a>,
-    /// Where output goes.
+    /// Where output of the code goes.
     pub(crate) capture: &'a mut Capture,
     /// Bytes of each stream that are kept.
     pub(crate) limit: u64,
 }
 
 impl EventHandler<'_> {
-    /// Takes in one event. Returns the end of the execution that is awaited; all that means nothing is counted.
+    /// Takes in one event. Returns the end of the execution that is awaited; all that means nothing
+    /// is counted.
     pub(crate) fn handle_event(
         &mut self,
         guest: &mut RunningGuest,
@@ -69,7 +70,8 @@ impl EventHandler<'_> {
                 }
                 was_asked
             }
-            // The number of the execution is not looked at: a task that an earlier run left behind asks in this one.
+            // The number of the execution is not looked at: a task that an earlier run left behind
+            // asks in this one.
             FromGuest::Request {
                 call,
                 method,

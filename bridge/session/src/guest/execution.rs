@@ -1,5 +1,5 @@
-//! One execution on a running guest: what the guest says until it is done, dead or unresponsive. Also how an idle guest is
-//! watched.
+//! One execution on a running guest: what the guest says until it is done, dead or unresponsive.
+//! Also how an idle guest is watched.
 
 use std::future::Future;
 use std::time::Duration;
@@ -19,12 +19,13 @@ use crate::run::ending::Stop;
 use bridge_broker::{self as broker, Outcome, Summary};
 use bridge_wire::{ExecuteLimits, ExecutionDone, ToGuest};
 
-/// Bytes of frames that may wait for the guest when it says that it is done: an interrupt that came too late. Where more
-/// wait, such as answers that nobody needs any more, the guest has a moment to read them.
+/// Bytes of frames that may wait for the guest when it says that it is done: an interrupt that came
+/// too late. Where more wait, such as answers that nobody needs any more, the guest has a moment to
+/// read them.
 const UNREAD_LIMIT: usize = 1 << 10;
 
-/// What an idle guest may send before the bridge stops listening until the next run. Its writers then block, as on any
-/// full pipe.
+/// What an idle guest may send before the bridge stops listening until the next run. Its writers
+/// then block, as on any full pipe.
 const IDLE_BUDGET: u64 = 1 << 20;
 
 /// Bytes of each stream that are kept from between two runs.
@@ -45,7 +46,7 @@ pub(crate) enum ExecutionEnd {
 pub(crate) struct Execution<'a> {
     /// Number of the execution; no other one of this session has it.
     pub(crate) id: u64,
-    /// Python source.
+    /// Python source to run.
     pub(crate) code: &'a str,
     /// Bytes of each stream that are kept.
     pub(crate) output_bytes: u64,
@@ -71,8 +72,9 @@ impl Execution<'_> {
         self.calls.take().unwrap_or_else(|| self.requests.end())
     }
 
-    /// Runs the code; its output goes into `run`. `stop` ends it early: the guest is interrupted, and has the grace period to
-    /// say that it is done. Also returns whether and why the code was stopped.
+    /// Runs the code; its output goes into `run`. `stop` ends it early: the guest is interrupted,
+    /// and has the grace period to say that it is done. Also returns whether and why the code was
+    /// stopped.
     pub(crate) async fn run(
         &mut self,
         guest: &mut RunningGuest,
@@ -95,7 +97,8 @@ impl Execution<'_> {
             failed: &self.given.failed,
         });
         let mut stopped = None;
-        // A guest that has closed its input is most likely dying; what it still says is taken in, but not for long.
+        // A guest that has closed its input is most likely dying; what it still says is taken in,
+        // but not for long.
         let mut unwritable = false;
         let grace = sleep_until(Instant::now());
         tokio::pin!(stop, grace);
@@ -105,7 +108,8 @@ impl Execution<'_> {
                 biased;
                 why = &mut stop, if stopped.is_none() => {
                     stopped = Some(why);
-                    // Before the guest gives up its calls itself, so that they are known for what they are.
+                    // Before the guest gives up its calls itself, so that they are known for what
+                    // they are.
                     self.calls = Some(self.requests.end());
                     guest.link.sender.queue(&ToGuest::Interrupt { id: self.id });
                     grace.as_mut().reset(Instant::now() + self.grace);
@@ -176,7 +180,8 @@ impl Execution<'_> {
     }
 }
 
-/// Listens to an idle guest until it goes away. A little of what it writes is kept for the next answer.
+/// Listens to an idle guest until it goes away. A little of what it writes is kept for the next
+/// answer.
 pub(crate) async fn watch(guest: &mut RunningGuest, kept: &mut Capture) -> Disconnect {
     let mut unwritable = false;
     loop {
@@ -221,13 +226,13 @@ async fn drain(guest: &mut RunningGuest, run: &Run, limit: u64) -> Result<(), Di
             let RunningGuest { link, .. } = &mut *guest;
             let event = tokio::select! {
                 biased;
-                result = link.sender.flush(), if !unwritable => match result {
-                    Ok(()) => return Ok(()),
-                    Err(_) => {
-                        unwritable = true;
-                        continue;
+                result = link.sender.flush(), if !unwritable => {
+                    if result.is_ok() {
+                        return Ok(());
                     }
-                },
+                    unwritable = true;
+                    continue;
+                }
                 event = link.receiver.event() => event,
             };
             run.with_output(|capture| {

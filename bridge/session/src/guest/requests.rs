@@ -3,8 +3,8 @@
 use bridge_broker::{GuestError, Outcome, Run};
 use bridge_wire::{Link, RpcResponse, TO_GUEST_LIMIT};
 
-/// Bytes that may wait for the guest to read them before answers are no longer taken from the broker, which then works on
-/// no more requests than are unanswered.
+/// Bytes that may wait for the guest to read them. Beyond that, answers stay with the broker, which
+/// then works on no more requests than are unanswered.
 pub(crate) const ANSWERS_LIMIT: usize = 1 << 20;
 
 /// Refuses requests outside of a run.

@@ -10,7 +10,7 @@ use bridge_wire::Link;
 
 /// A started, checked guest.
 pub(crate) struct RunningGuest {
-    /// The container.
+    /// The container that the guest runs in.
     pub(crate) container: Box<dyn Guest>,
     /// Frames to the guest and from it.
     pub(crate) link: Link,

@@ -1,4 +1,5 @@
-//! What a call's servers come to: proxies for the guest to make, names it may know, and what is said of those that failed.
+//! What a call's servers come to: proxies for the guest to make, names it may know, and what is
+//! said of those that failed.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,12 +26,14 @@ pub(crate) struct ServerCards {
     pub(crate) known: Vec<String>,
     /// Servers that were asked for and are not up; first those of which the answer has to tell.
     pub(crate) failed: Vec<FailedServer>,
-    /// How many of them the answer has to tell of: later calls do not repeat what an earlier one has told.
+    /// How many of them the answer has to tell of: later calls do not repeat what an earlier one
+    /// has told.
     news: usize,
 }
 
 impl ServerCards {
-    /// What the guest is given of `loaded`. A server whose tools do not fit into a frame counts as failed.
+    /// What the guest is given of `loaded`. A server whose tools do not fit into a frame counts as
+    /// failed.
     pub(crate) fn new(loaded: Loaded) -> Self {
         let entry = |(name, refusal): (ServerName, GuestError)| FailedServer {
             name: name.0,

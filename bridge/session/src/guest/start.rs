@@ -1,4 +1,5 @@
-//! Starting a guest in a task of its own, so that a call that gives up costs no started guest: the next call takes it.
+//! Starting a guest in a task of its own, so that a call that gives up costs no started guest: the
+//! next call takes it.
 //!
 //! A [`Starting`] is also what waits as the spare.
 
@@ -14,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use super::death::Disconnect;
 use super::running::RunningGuest;
 use crate::api::{Guest, Launch, LaunchError, Progress};
-use crate::run::ending::ExitStatus;
+use crate::run::exit_status::ExitStatus;
 use crate::sync::GuestSync;
 use crate::sync::out_files::FileQuestions;
 use bridge_broker::Broker;
@@ -56,7 +57,7 @@ impl Progress for Forward {
 /// What a start needs to know.
 #[derive(Clone)]
 pub(crate) struct Launcher {
-    /// Starts containers.
+    /// Starts a container for each guest.
     pub(crate) launch: Arc<dyn Launch>,
     /// Knows what guests are told at their start.
     pub(crate) broker: Arc<Broker>,
@@ -89,8 +90,8 @@ impl Starting {
         }
     }
 
-    /// Sends reports to `progress` from now on. The counter that is returned counts them; it is above zero where some were
-    /// made before.
+    /// Sends reports to `progress` from now on. The counter that is returned counts them; it is
+    /// above zero where some were made before.
     pub(crate) fn listen(&self, progress: Arc<dyn Progress>) -> watch::Receiver<u64> {
         *self.forward.listener() = Some(progress);
         self.forward.reports.subscribe()
@@ -126,7 +127,8 @@ async fn start(
     session: Option<String>,
     forward: Arc<Forward>,
 ) -> Result<RunningGuest, LaunchError> {
-    // Saved tools are read while the container starts. What changes meanwhile is told to a spare when it is taken.
+    // Saved tools are read while the container starts. What changes meanwhile is told to a spare
+    // when it is taken.
     let is_spare = session.is_none();
     let both = async {
         tokio::join!(
@@ -165,7 +167,8 @@ async fn start(
                 // Nobody waits for it yet.
                 sync.notify_files(link).await;
             }
-            // A spare has read it all when it is needed. One that does not read is found out by its first run.
+            // A spare has read it all when it is needed. One that does not read is found out by its
+            // first run.
             let _ = tokio::time::timeout(READY_LIMIT, link.sender.flush()).await;
             Ok(guest)
         }

@@ -10,15 +10,16 @@ const TAIL: usize = 64 << 10;
 /// Both streams of one run, and what the run shows.
 #[derive(Debug, Default)]
 pub(crate) struct Capture {
-    /// Standard output.
+    /// Standard output of the run.
     pub(crate) stdout: Captured,
-    /// Standard error.
+    /// Standard error of the run.
     pub(crate) stderr: Captured,
-    /// Pictures and documents.
+    /// Pictures and documents of the run.
     pub(crate) displays: Displays,
 }
 
-/// How far a capture has been read: bytes kept, and bytes and lines dropped, of each stream; displays kept and dropped.
+/// How far a capture has been read: bytes kept, and bytes and lines dropped, of each stream;
+/// displays kept and dropped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Position {
     stdout: (usize, u64, u64),

@@ -1,6 +1,6 @@
-//! The time limit of one call. It stands still while a server's question waits for the person behind the client, for
-//! [`HOLD_LIMIT`] in all: whoever answers slowly does not fail the run, and a question that nobody answers does not keep
-//! a session for ever.
+//! The time limit of one call. It stands still while a server's question waits for the person
+//! behind the client, for [`HOLD_LIMIT`] in all: whoever answers slowly does not fail the run, and
+//! a question that nobody answers does not keep a session for ever.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;

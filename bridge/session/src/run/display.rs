@@ -1,5 +1,5 @@
-//! What a run shows besides text: pictures, whose bytes must match their type, and documents. Number and size are bounded,
-//! whatever the guest sends.
+//! What a run shows besides text: pictures, whose bytes must match their type, and documents.
+//! Number and size are bounded, whatever the guest sends.
 
 use bridge_common::media;
 

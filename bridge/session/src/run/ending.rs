@@ -1,7 +1,8 @@
 //! How a run ended, as a value that cannot contradict itself.
 
-use std::fmt;
 use std::time::Duration;
+
+use super::exit_status::ExitStatus;
 
 /// How a run ended, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +22,9 @@ pub enum Status {
 /// What became of the session's variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// They are kept.
+    /// Variables are kept for the next call.
     Kept,
-    /// They are gone; the next call starts afresh.
+    /// Variables are gone; the next call starts afresh.
     Lost,
 }
 
@@ -48,7 +49,7 @@ pub enum Ending {
     },
     /// The code raised an exception.
     Raised {
-        /// The exception.
+        /// The exception that ended it.
         exception: Exception,
         /// As after success; a figure that cannot be drawn fails after that.
         result: Option<String>,
@@ -62,7 +63,7 @@ pub enum Ending {
     Failed,
     /// The run was stopped.
     Stopped {
-        /// Why.
+        /// Why the run was stopped.
         by: Stop,
         /// How the code took it.
         reaction: Reaction,
@@ -74,7 +75,7 @@ pub enum Ending {
         /// Why the run was being stopped, where it was.
         stopped: Option<Stop>,
     },
-    /// Nothing was run.
+    /// The code was not run at all.
     NotStarted {
         /// What kept the code from starting.
         obstacle: Obstacle,
@@ -88,7 +89,7 @@ pub enum Ending {
 /// What code did when it was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reaction {
-    /// `KeyboardInterrupt` ended it.
+    /// The code ended with `KeyboardInterrupt`.
     Interrupted {
         /// The user's line that was interrupted.
         place: Option<String>,
@@ -97,7 +98,7 @@ pub enum Reaction {
     Finished {
         /// User frames of what it raised; empty where it raised nothing.
         traceback: String,
-        /// As after success.
+        /// A bare last expression, as after success.
         result: Option<String>,
         /// Status of `sys.exit`, where the code called it.
         exit_code: Option<i64>,
@@ -144,7 +145,7 @@ pub enum Death {
     },
     /// It ended by itself.
     Exit {
-        /// Exit status.
+        /// Exit status of PID 1.
         status: ExitStatus,
         /// Last words of the interpreter or the runtime on the container's standard error.
         last_words: String,
@@ -171,55 +172,6 @@ pub enum Breach {
     WentOnAfterExit,
     /// It closed its output and went on.
     WentOnWithoutOutput,
-}
-
-/// Exit status of a process: 128 and the signal's number where a signal ended it, negative where nobody knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ExitStatus(pub i64);
-
-impl ExitStatus {
-    /// Status after SIGKILL.
-    pub const KILLED: Self = Self(137);
-
-    /// The number, where it is known.
-    pub fn known(self) -> Option<i64> {
-        (self.0 >= 0).then_some(self.0)
-    }
-
-    fn signal(self) -> Option<&'static str> {
-        Some(match self.0.checked_sub(128)? {
-            1 => "SIGHUP",
-            2 => "SIGINT",
-            3 => "SIGQUIT",
-            4 => "SIGILL",
-            5 => "SIGTRAP",
-            6 => "SIGABRT",
-            7 => "SIGBUS",
-            8 => "SIGFPE",
-            9 => "SIGKILL",
-            10 => "SIGUSR1",
-            11 => "SIGSEGV",
-            12 => "SIGUSR2",
-            13 => "SIGPIPE",
-            14 => "SIGALRM",
-            15 => "SIGTERM",
-            24 => "SIGXCPU",
-            25 => "SIGXFSZ",
-            31 => "SIGSYS",
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for ExitStatus {
-    /// `exit 3`, `exit 139 (SIGSEGV)`; in words where the engine could not tell.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.known(), self.signal()) {
-            (None, _) => formatter.write_str("nobody knows with which status"),
-            (Some(code), None) => write!(formatter, "exit {code}"),
-            (Some(code), Some(signal)) => write!(formatter, "exit {code} ({signal})"),
-        }
-    }
 }
 
 /// A stable word for what ended a run other than the code's own exception or exit.
@@ -399,18 +351,4 @@ pub struct Exception {
     pub message: String,
     /// User frames only; empty where there are none.
     pub traceback: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exit_statuses_name_their_signal() {
-        let text = |code| ExitStatus(code).to_string();
-        assert_eq!(text(3), "exit 3");
-        assert_eq!(text(139), "exit 139 (SIGSEGV)");
-        assert_eq!(text(i64::MAX), format!("exit {}", i64::MAX));
-        assert_eq!(text(-1), "nobody knows with which status");
-    }
 }

@@ -56,7 +56,7 @@ pub enum NotKept {
 pub enum Loss {
     /// The sandbox was killed because it did not react when a call was stopped.
     Stopped(Stop),
-    /// The sandbox died.
+    /// The sandbox died by itself.
     Died(Death),
     /// The client asked for a fresh one.
     Reset,

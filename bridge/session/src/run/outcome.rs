@@ -58,11 +58,11 @@ pub struct RunIdentity {
 /// What a run wrote, showed and left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunOutput {
-    /// Standard output.
+    /// Standard output of the run.
     pub stdout: Captured,
-    /// Standard error.
+    /// Standard error of the run.
     pub stderr: Captured,
-    /// Pictures and documents.
+    /// Pictures and documents that it showed.
     pub displays: Displays,
     /// Files in `/workspace/out` that are new or were changed.
     pub files: Vec<OutFile>,
@@ -71,17 +71,17 @@ pub struct RunOutput {
 /// What the session's task knows of a run that has ended; the run itself knows the rest.
 #[derive(Debug, Clone)]
 pub struct RunEnd {
-    /// As in [`RunIdentity::cell`].
+    /// The same as [`RunIdentity::cell`].
     pub cell: u64,
-    /// As in [`RunIdentity::servers`].
+    /// The same as [`RunIdentity::servers`].
     pub servers: Vec<String>,
     /// How the run ended.
     pub ending: Ending,
-    /// As in [`RunOutput::files`].
+    /// The same as [`RunOutput::files`].
     pub files: Vec<OutFile>,
-    /// As in [`RunOutcome::notes`].
+    /// The same as [`RunOutcome::notes`].
     pub notes: Vec<Note>,
-    /// As in [`RunOutcome::calls`].
+    /// The same as [`RunOutcome::calls`].
     pub calls: Summary,
 }
 
@@ -110,7 +110,7 @@ pub struct OutFile {
     pub is_new: bool,
 }
 
-/// One captured stream.
+/// One stream, as far as the host has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captured {
     /// The first bytes, at most the limit.

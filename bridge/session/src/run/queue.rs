@@ -1,5 +1,5 @@
-//! The calls that wait for a session: in order, bounded, and withdrawn without a trace when the client gives up. The queue
-//! also shows which run is the current one.
+//! The calls that wait for a session: in order, bounded, and withdrawn without a trace when the
+//! client gives up. The queue also shows which run is the current one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) const QUEUE_LIMIT: usize = 64;
 
 /// A call whose turn has come.
 pub(crate) struct Call {
-    /// The call itself.
+    /// What the call asks for.
     pub(crate) request: RunRequest,
     /// Hears of long phases.
     pub(crate) progress: Arc<dyn Progress>,
@@ -77,8 +77,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for a call and takes it; its run is the current one until [`Queue::end_current`]. Only the session's own task
-    /// may call this.
+    /// Waits for a call and takes it; its run is the current one until [`Queue::end_current`]. Only
+    /// the session's own task may call this.
     pub(crate) async fn pop(&self) -> Call {
         loop {
             if let Some(call) = self.take() {

@@ -1,5 +1,6 @@
-//! The slot in which a call waits for its session, as the call's run sees it: the run can take the call back, and can see
-//! behind which other run it waits. The queue owns runs; a run owns no more of the queue than this.
+//! The slot in which a call waits for its session, as the call's run sees it: the run can take the
+//! call back, and can see behind which other run it waits. The queue owns runs; a run owns no more
+//! of the queue than this.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use bridge_common::Mutex;
 
 /// What waits in a slot.
 pub(crate) struct WaitingCall {
-    /// The call itself.
+    /// What the call asks for.
     pub(crate) request: RunRequest,
     /// Hears of long phases.
     pub(crate) progress: Arc<dyn Progress>,
@@ -35,7 +36,8 @@ impl CurrentRun {
     }
 }
 
-/// A call's slot. It is empty before the call is queued, and once the call has begun or was withdrawn.
+/// A call's slot. It is empty before the call is queued, and once the call has begun or was
+/// withdrawn.
 #[derive(Clone)]
 pub(crate) struct Slot {
     call: Arc<Mutex<Option<WaitingCall>>>,
@@ -75,7 +77,8 @@ impl Slot {
             .map(|run| run.id.clone())
     }
 
-    /// Waits until a run that was left running has been the current one for `limit` without a break; returns its name.
+    /// Waits until a run that was left running has been the current one for `limit` without a
+    /// break; returns its name.
     pub(crate) async fn blocked_for(&self, limit: Duration) -> String {
         let mut current = self.current.clone();
         loop {

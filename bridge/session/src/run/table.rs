@@ -1,5 +1,5 @@
-//! The runs that can be asked for by name: those under way, and for a while those that have ended, so that a client whose
-//! answer was lost can come back for it.
+//! The runs that can be asked for by name: those under way, and for a while those that have ended,
+//! so that a client whose answer was lost can come back for it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard, Weak};
@@ -13,7 +13,8 @@ use bridge_common::Mutex;
 /// Most results that are kept.
 const KEPT: usize = 32;
 
-/// Bytes of output that they may hold together; the latest is kept in any case, up to the limit on output.
+/// Bytes of output that they may hold together; the latest is kept in any case, up to the limit on
+/// output.
 const KEPT_BYTES: usize = 32 << 20;
 
 /// Time between two looks for results that have been kept for long enough.
@@ -38,7 +39,7 @@ struct Entries {
 }
 
 impl RunTable {
-    /// Remembers a run.
+    /// Remembers a run under its name.
     pub(crate) fn add(self: &Arc<Self>, run: &Arc<Run>) {
         let mut entries = self.lock();
         entries.forget_old();

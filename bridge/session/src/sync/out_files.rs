@@ -1,5 +1,6 @@
-//! Files that code leaves in `/workspace/out`: their list, and their content, which the guest is asked for piece by piece,
-//! also while it runs code. Only the list is kept here; the files are gone with their guest.
+//! Files that code leaves in `/workspace/out`: their list, and their content, which the guest is
+//! asked for piece by piece, also while it runs code. Only the list is kept here; the files are
+//! gone with their guest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::MutexGuard;
@@ -23,7 +24,7 @@ const PATH_LIMIT: usize = 1024;
 const PIECE: u64 = 1 << 20;
 /// Time that a guest has to answer one question.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// FileQuestions to one guest that wait, and as many again that it has not answered.
+/// Questions to one guest that may wait, and as many again that it has not answered.
 const PENDING: usize = 4;
 
 /// Why a file cannot be read.
@@ -34,7 +35,9 @@ pub enum FileError {
     #[error("session {session} has no sandbox now; its files were gone with it")]
     Gone { session: String },
     /// The file does not exist, or is not one that may be read.
-    #[error("there is no file {path:?} that can be read in /workspace/out of session {session}")]
+    #[error(
+        "cannot read file {path:?} in /workspace/out of session {session}: it does not exist or is not a regular file"
+    )]
     Missing { session: String, path: String },
     /// The file is larger than can be read.
     #[error("{path:?} has {size} bytes; at most {FILE_LIMIT} can be read: split or compress it")]
@@ -70,7 +73,8 @@ struct SessionFiles {
 }
 
 impl OutputFiles {
-    /// A session has a new guest, which is asked through what is returned. The files of the previous guest are gone.
+    /// A session has a new guest, which is asked through what is returned. The files of the
+    /// previous guest are gone.
     pub(crate) fn open(&self, session: &SessionName) -> FileQuestions {
         let (questions, receiver) = mpsc::channel(PENDING);
         let session_files = SessionFiles {
@@ -186,7 +190,8 @@ pub(crate) struct FileQuestions {
 }
 
 impl FileQuestions {
-    /// The next question; `None` where there will be none before others are answered. May be dropped and called again.
+    /// The next question; `None` where there will be none before others are answered. May be
+    /// dropped and called again.
     pub(crate) async fn next(&mut self) -> Option<Question> {
         match &mut self.receiver {
             Some(receiver) if self.pending.len() < PENDING => receiver.recv().await,

@@ -1,4 +1,5 @@
-//! Guests that send anything in any order, and callers that come and go: all are answered in time, nothing is left.
+//! Guests that send anything in any order, and callers that come and go: all are answered in time,
+//! nothing is left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +78,8 @@ proptest! {
                     Ok(outcome) => assert!((outcome.status() == Status::Success) != outcome.error().is_some()),
                     Err(error) => assert!(matches!(error, Error::Launch(_)), "{error}"),
                 }
-                // The end of a guest that only pretended to end before, the limit, the grace period, and an end again.
+                // The end of a guest that only pretended to end before, the limit, the grace
+                // period, and an end again.
                 assert!(began.elapsed() <= Duration::from_secs(5 + 30 + 2 + 5), "{:?}", began.elapsed());
             }
             sessions.shutdown().await;

@@ -1,4 +1,5 @@
-//! Guests that lie, flood or break the protocol: a typed end each time, never a hang, and the next call works.
+//! Guests that lie, flood or break the protocol: a typed end each time, never a hang, and the next
+//! call works.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +13,8 @@ use super::scripted::{Puppet, Stage, ready_frame};
 use super::told::RunError;
 use super::{call, sessions, silent};
 
-/// Runs one call against a first guest that does `act` once it has heard an execution, then a second one against its
-/// successor, an honest guest.
+/// Runs one call against a first guest that does `act` once it has heard an execution, then a
+/// second one against its successor, an honest guest.
 pub(super) async fn struck<F, R>(act: F) -> (RunOutcome, RunOutcome)
 where
     F: Fn(Puppet, Value) -> R + Send + Sync + 'static,
@@ -41,7 +42,7 @@ where
     (first, second)
 }
 
-pub(super) fn error(outcome: RunOutcome, status: Status, state: State) -> RunError {
+pub(super) fn error(outcome: &RunOutcome, status: Status, state: State) -> RunError {
     assert_eq!((outcome.status(), outcome.state()), (status, state));
     outcome.error().unwrap()
 }
@@ -61,7 +62,7 @@ async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
         })
         .await;
         assert!(began.elapsed() < Duration::from_secs(1));
-        let error = error(first, Status::Error, State::Lost);
+        let error = error(&first, Status::Error, State::Lost);
         assert_eq!(error.kind, "protocol");
         assert_eq!(
             error.message,
@@ -133,7 +134,7 @@ async fn an_interrupt_that_nobody_sent_is_an_error_of_the_code() {
     });
     let outcome = sessions(&stage).run(call("raise"), silent()).await.unwrap();
     assert_eq!(
-        error(outcome, Status::Error, State::Kept).kind,
+        error(&outcome, Status::Error, State::Kept).kind,
         "KeyboardInterrupt"
     );
 }
@@ -194,14 +195,14 @@ async fn long_texts_are_cut() {
         outcome.ending.result().map(str::len),
         Some(1000 + "... (2096152 bytes left out)".len())
     );
-    let error = error(outcome, Status::Error, State::Kept);
+    let error = error(&outcome, Status::Error, State::Kept);
     assert!(error.kind.starts_with("A é") && error.kind.len() < 300);
     assert!(error.message.len() < 17 << 10);
     assert!(error.traceback.len() < 65 << 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_written_between_two_runs_comes_with_the_next_answer_up_to_a_limit() {
+async fn output_between_two_runs_comes_with_the_next_answer_up_to_a_limit() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
         let id = puppet.hear().await["id"].clone();
@@ -223,7 +224,7 @@ async fn what_is_written_between_two_runs_comes_with_the_next_answer_up_to_a_lim
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_guest_that_floods_is_listened_to_no_longer_and_the_session_lives() {
+async fn an_idle_guest_that_floods_is_no_longer_read_and_the_session_lives() {
     let written = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&written);
     let stage = Stage::new(move |mut puppet: Puppet| {
@@ -257,7 +258,7 @@ async fn an_idle_guest_that_floods_is_listened_to_no_longer_and_the_session_live
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_of_ours_costs_one_session_only() {
+async fn a_panic_of_the_bridge_costs_one_session_only() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         if puppet.number != 2 {
             return puppet.echo().await;
@@ -283,7 +284,7 @@ async fn a_fault_of_ours_costs_one_session_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_to_what_was_not_read_do_not_pile_up_frames() {
+async fn unread_answers_do_not_pile_up() {
     let stage = Stage::new(async |puppet: Puppet| {
         puppet.ready().await;
         // The first call of a session has number 1; nobody needs to read that.
@@ -293,7 +294,7 @@ async fn answers_to_what_was_not_read_do_not_pile_up_frames() {
     });
     let large = call(&"#".repeat(1 << 20));
     let outcome = sessions(&stage).run(large, silent()).await.unwrap();
-    let error = error(outcome, Status::Error, State::Lost);
+    let error = error(&outcome, Status::Error, State::Lost);
     assert!(
         error.message.contains("does not read what it is sent"),
         "{}",

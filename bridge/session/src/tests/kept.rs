@@ -48,7 +48,7 @@ fn afresh(code: &str) -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_file_with_a_secret_of_a_definition_was_given_to_the_guest() {
+async fn files_with_secrets_of_definitions_are_not_given_to_the_guest() {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -185,7 +185,8 @@ async fn what_a_stopped_run_left_is_kept_and_odd_files_are_named_once() {
     let state = folder.path().join("state");
     let local = Local::with_projects(folder.path().join("projects"));
     let sessions = sessions(local, &state, false);
-    // The time limit is the code's alone: the guest has started, and a busy machine has seconds to run three lines.
+    // The time limit is the code's alone: the guest has started, and a busy machine has seconds to
+    // run three lines.
     run(&sessions, call("1")).await;
     let late = RunRequest {
         timeout: Duration::from_secs(3),
@@ -247,7 +248,7 @@ async fn files_come_when_the_guest_asks_or_has_nothing_else_to_do() {
         } else {
             puppet.done(&execute["id"]).await;
             assert_eq!(puppet.hear().await, files);
-            // There are no more.
+            // All files have been told.
             puppet.say(json!({"type": "fetch"})).await;
         }
         let execute = puppet.hear().await;

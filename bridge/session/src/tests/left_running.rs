@@ -1,4 +1,5 @@
-//! Runs that were left running: all that holds for a call holds for them, and whoever comes back finds them.
+//! Runs that were left running: all that holds for a call holds for them, and whoever comes back
+//! finds them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use super::local::Local;
 use super::scripted::{PANIC, Puppet, Stage};
 use super::{call, named, sessions, sessions_with, settings, silent};
 
-/// Says `tick` every second for as many seconds as the code says, then is done; reacts to an interrupt unless the code is
-/// `deaf`. Code `die` ends it.
+/// Says `tick` every second for as many seconds as the code says, then is done; reacts to an
+/// interrupt unless the code is `deaf`. Code `die` ends it.
 async fn ticker(mut puppet: Puppet) {
     puppet.ready().await;
     loop {
@@ -139,7 +140,7 @@ async fn the_limit_of_the_whole_run_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_interrupted_when_cancelled_and_killed_where_it_does_not_react() {
+async fn a_run_left_running_is_interrupted_when_cancelled_and_killed_if_it_does_not_react() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     for (code, state, millis) in [("500", State::Kept, 2500), ("deaf", State::Lost, 4500)] {
@@ -189,7 +190,7 @@ async fn a_run_whose_caller_goes_away_is_cancelled_and_its_result_can_still_be_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_wait_behind_it_no_longer_than_they_may_take_themselves() {
+async fn calls_wait_behind_a_run_left_running_up_to_their_own_limit() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let run = left(&sessions, long("60", 100)).await;
@@ -226,7 +227,7 @@ async fn calls_wait_behind_it_no_longer_than_they_may_take_themselves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_can_be_left_waiting_and_told_for_what() {
+async fn a_waiting_call_names_the_run_that_it_waits_behind() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let first = left(&sessions, long("30", 100)).await;
@@ -275,7 +276,7 @@ async fn a_reset_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_dies_ends_it_with_the_reason_and_so_does_a_fault_of_ours() {
+async fn a_run_left_running_ends_with_the_reason_when_its_guest_or_session_dies() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let run = left(&sessions, long("die", 100)).await;
@@ -301,7 +302,7 @@ async fn a_guest_that_dies_ends_it_with_the_reason_and_so_does_a_fault_of_ours()
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_kills_it_and_those_that_wait_for_it() {
+async fn shutdown_kills_a_run_left_running_and_those_that_wait_behind_it() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let runs = [

@@ -94,7 +94,7 @@ async fn a_full_queue_refuses_and_lives_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_so_many_sessions_and_no_more() {
+async fn the_number_of_sessions_is_limited() {
     let stage = Stage::new(Puppet::echo);
     let sessions = sessions(&stage);
     for name in ["b", "a", "c"] {
@@ -120,7 +120,7 @@ async fn there_are_so_many_sessions_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn code_that_fits_into_no_frame_is_refused_and_costs_nothing() {
+async fn code_too_large_for_a_frame_is_refused_without_a_start() {
     let stage = Stage::new(Puppet::echo);
     let sessions = sessions(&stage);
     for code in ["#".repeat(17 << 20), "\0".repeat(3 << 20)] {

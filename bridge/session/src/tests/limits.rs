@@ -1,4 +1,5 @@
-//! Time limits and cancellation: what is interrupted, what is killed, and what the answers say of it.
+//! Time limits and cancellation: what is interrupted, what is killed, and what the answers say of
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +76,7 @@ async fn the_limit_interrupts_and_keeps_variables() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_react_is_killed_and_the_next_answer_says_so_once() {
+async fn code_that_does_not_react_is_killed_and_the_next_answer_says_so_once() {
     let stage = Stage::new(deaf);
     let sessions = sessions(&stage);
     let began = Instant::now();
@@ -133,7 +134,7 @@ async fn a_flood_delays_neither_the_limit_nor_the_kill() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn code_that_ends_in_its_own_way_when_interrupted_is_over_time_all_the_same() {
+async fn code_that_handles_the_interrupt_itself_still_reports_the_time_limit() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
         loop {

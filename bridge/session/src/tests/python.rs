@@ -61,7 +61,7 @@ async fn variables_last_and_output_result_and_errors_come_back() {
     assert_eq!(stdout(&first), "a\n\n b\n");
     assert_eq!(first.output.stderr.bytes, b"oops\n");
     assert_eq!(
-        (first.ending.result().as_deref(), first.ending.exit_code()),
+        (first.ending.result(), first.ending.exit_code()),
         (Some("42"), None)
     );
     let second = run(&sessions, "print(x)\n{}['price']").await;
@@ -121,7 +121,7 @@ async fn a_loop_is_interrupted_at_its_limit_and_says_where() {
 }
 
 #[tokio::test]
-async fn what_ignores_the_interrupt_is_killed() {
+async fn code_that_ignores_the_interrupt_is_killed() {
     let local = Local::new();
     let sessions = sessions(&local);
     run(&sessions, "x = 1").await;
@@ -239,7 +239,7 @@ def forge(line):
 ";
 
 #[tokio::test]
-async fn forged_frames_end_no_run_but_their_own() {
+async fn forged_frames_end_only_their_own_run() {
     let local = Local::new();
     let sessions = sessions(&local);
     run(&sessions, FORGE).await;
@@ -284,8 +284,8 @@ async fn ten_megabytes_of_source_run_and_reset_forgets() {
     sessions.shutdown().await;
 }
 
-/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, which no run escapes. The quickest tenth
-/// counts: the others tell how busy the machine is.
+/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, which
+/// no run escapes. The quickest tenth counts: the others tell how busy the machine is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_warm_no_op_waits_for_nothing() {
     let local = Local::new();

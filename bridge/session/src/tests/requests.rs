@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use bridge_wire::testing as wire;
+
 use super::super::{Error, Launch, RunOutcome, RunRequest, Sessions, State, Status};
 use super::scripted::{Puppet, Stage};
 use super::{broker, call, limits, sessions, settings, silent};
@@ -52,11 +54,11 @@ fn using(servers: &[&str], code: &str) -> RunRequest {
 
 fn request(number: u64, tool: &str, arguments: &Value) -> Value {
     let params = json!({"server": "toy", "tool": tool, "arguments": arguments});
-    json!({"type": "rpc_request", "id": 1, "call": number, "method": "call_tool", "params": params})
+    wire::request(number, "call_tool", Some(params))
 }
 
-/// Prints each `execute` frame, then calls `echo` and prints the answer. Code `hang` then calls `hang` and waits for the
-/// interrupt; code `leave` calls it and is done.
+/// Prints each `execute` frame, then calls `echo` and prints the answer. Code `hang` then calls
+/// `hang` and waits for the interrupt; code `leave` calls it and is done.
 async fn caller(mut puppet: Puppet) {
     puppet.ready().await;
     let mut number = 0;
@@ -90,7 +92,7 @@ async fn caller(mut puppet: Puppet) {
 async fn puppet_answer(puppet: &mut Puppet) -> Value {
     loop {
         let frame = puppet.hear().await;
-        if frame["type"] == "rpc_response" {
+        if wire::is_response(&frame) {
             return frame;
         }
     }
@@ -229,10 +231,7 @@ async fn requests_between_runs_are_refused() {
     let second = sessions.run(call("2"), silent()).await.unwrap();
     assert_eq!(
         printed(&second),
-        [json!({
-            "type": "rpc_response", "call": 5, "success": false,
-            "error": {"type": "MCPError", "message": "no run is active"},
-        })]
+        [wire::refusal(5, "MCPError", "no run is active")]
     );
 }
 
@@ -241,7 +240,7 @@ async fn a_guest_that_asks_without_end_and_never_reads_is_killed() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
         puppet.hear().await;
-        let bad = json!({"type": "rpc_request", "call": 1, "method": "x"});
+        let bad = wire::request(1, "x", None);
         for _ in 0..20_000 {
             puppet
                 .write(

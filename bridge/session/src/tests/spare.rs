@@ -104,7 +104,7 @@ async fn a_spare_that_died_or_failed_is_replaced_unseen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_spare_goes_with_the_last_session() {
+async fn the_spare_is_discarded_with_the_last_session() {
     let stage = stage();
     let sessions = sessions(&stage);
     sessions.run(call("x"), silent()).await.unwrap();

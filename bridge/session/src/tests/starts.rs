@@ -170,7 +170,7 @@ async fn a_start_counts_and_the_next_call_takes_what_was_started() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_time_went_into_the_start_runs_nothing() {
-    // While the first launch reports a long phase the clock stands still, and then there is no time left.
+    // While the first launch reports a long phase the clock stands still; then the time is up.
     let stage = slow_start(1, true);
     let sessions = sessions(&stage);
     let short = RunRequest {
