@@ -1,5 +1,6 @@
-# The units as text, judged by systemd itself; the files that the modules write, read by the bridge itself. The units and files are the result,
-# so that they can be started on a real machine (tests/nix/vm.sh).
+# The units as text, judged by systemd itself; the files that the modules write, read by the bridge
+# itself. The units and files are the result, so that they can be started on a real machine
+# (tests/nix/vm.sh).
 {
   self,
   lib,
@@ -22,10 +23,7 @@ let
     ;
   samples = import ./samples.nix;
   own = self.packages.${pkgs.stdenv.hostPlatform.system};
-  clients = import ../clients.nix {
-    inherit lib;
-    isDarwin = false;
-  };
+  clients = lib.importJSON ../../bridge/catalog/src/clients.json;
 
   http = {
     enable = true;
@@ -52,11 +50,12 @@ let
         ;
     in
     lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.service" (systemUnit unit)) systemd.services
-    // lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.socket" (systemUnit unit)) systemd.sockets;
+    // lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.socket" (systemUnit unit))
+    // systemd.sockets;
   ann = home {
     programs.mcp-code-bridge = {
       enable = true;
-      clients = lib.attrNames clients;
+      clients = map (client: client.name) clients;
       podmanSocket.enable = true;
       servers.vault = vault;
     };
@@ -90,13 +89,19 @@ let
       ) ann.systemd.user.services
     )
     ++ tree "home" {
-      "bridge.yaml" = ann.xdg.configFile."mcp-code-bridge/bridge.yaml".text;
-      "everything.yaml" = everything.xdg.configFile."mcp-code-bridge/bridge.yaml".text;
       "activate.sh" = ann.home.activation.mcpCodeBridgeClients.data;
-      "clients.json" = builtins.toJSON (
-        lib.mapAttrsToList (_: client: { inherit (client) file title; }) clients
-      );
+      "clients.json" = builtins.toJSON clients;
     }
+    ++ [
+      {
+        name = "home/bridge.yaml";
+        path = ann.xdg.configFile."mcp-code-bridge/bridge.yaml".source;
+      }
+      {
+        name = "home/everything.yaml";
+        path = everything.xdg.configFile."mcp-code-bridge/bridge.yaml".source;
+      }
+    ]
   );
 in
 runCommand "mcp-code-bridge-units"

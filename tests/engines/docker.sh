@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A private Docker daemon: `docker.sh start DIR` and `docker.sh stop DIR`. It makes neither a network
-# bridge nor iptables rules, and shares nothing with another daemon.
+# A private Docker daemon: `docker.sh start DIR` and `docker.sh stop DIR`. It makes neither a
+# network bridge nor iptables rules, and shares nothing with another daemon.
 engine_name=docker
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Shared by the engine scripts: the layout of an engine's folder, and an end that leaves nothing behind.
+# Shared by the engine scripts: the layout of an engine's folder, and an end that leaves nothing
+# behind.
 #
-# Every engine has a folder of its own, with a short path, since a socket's path is limited to 107 bytes.
-# `DIR/env` is written once the engine answers, with its address in TEST_ENGINE. Everything that the
-# engine starts has DIR in its command line, which is how `end_everything` finds it.
+# Every engine has a folder of its own, with a short path, since a socket's path is limited to 107
+# bytes. `DIR/env` is written once the engine answers, with its address in TEST_ENGINE. Everything
+# that the engine starts has DIR in its command line, which is how `end_everything` finds it.
 
 set -euo pipefail
 
@@ -24,8 +25,8 @@ need() {
 
 cgroup_v1() { [ ! -e /sys/fs/cgroup/cgroup.controllers ]; }
 
-# Writes storage.conf and completes containers.conf, whose table [containers] is still open, so that plain
-# `podman` works in DIR.
+# Writes storage.conf and completes containers.conf, whose table [containers] is still open, so that
+# plain `podman` works in DIR.
 podman_configuration() { # DIR
   {
     printf 'log_driver = "k8s-file"\n[engine]\nevents_logger = "file"\ncgroup_manager = "cgroupfs"\ntmp_dir = "%s/tmp"\n' "$1"

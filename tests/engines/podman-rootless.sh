@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Podman's Docker-compatible API for an ordinary user, with a private store: `podman-rootless.sh start DIR`
-# and `podman-rootless.sh stop DIR`. Started by root, it runs as a user made for it, with subordinate ids;
-# started by anyone else, as that user.
+# Podman's Docker-compatible API for an ordinary user, with a private store: `podman-rootless.sh
+# start DIR` and `podman-rootless.sh stop DIR`. Started by root, it runs as a user made for it, with
+# subordinate ids; started by anyone else, as that user.
 engine_name=podman-rootless
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
@@ -40,7 +40,8 @@ stop() {
   local dir=$1
   if [ -e "$dir/containers.conf" ]; then
     (podman_in "$dir" rm --all --force --time 0) >/dev/null 2>&1 || :
-    # Layers belong to subordinate ids, which an ordinary user can only remove inside the user namespace.
+    # Layers belong to subordinate ids, which an ordinary user can only remove inside the user
+    # namespace.
     (as_user "$dir" podman unshare rm -rf "$dir/root" "$dir/run") >/dev/null 2>&1 || :
   fi
   end_everything "$dir"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command while private engines are up: `with.sh docker podman-rootful podman-rootless -- COMMAND...`.
+# Runs a command while private engines are up: `with.sh docker podman-rootful podman-rootless --
+# COMMAND...`.
 #
 # The command finds their addresses in TEST_ENGINE_DOCKER, TEST_ENGINE_PODMAN_ROOTFUL and
 # TEST_ENGINE_PODMAN_ROOTLESS, and their folders in the same names with _DIR appended.
-# TEST_ENGINES_FOLDER is a folder that is removed with them. An engine that cannot be started is a failure
-# in CI, and elsewhere a line on stderr. However the command ends, the engines are ended with everything
-# that they started; the command's exit status is this script's.
+# TEST_ENGINES_FOLDER is a folder that is removed with them. An engine that cannot be started is a
+# failure in CI, and elsewhere a line on stderr. However the command ends, the engines are ended
+# with everything that they started; the command's exit status is this script's.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The Nix part of the gate: `with-nix.sh check.sh [--full]`. Everything is built in the strict sandbox,
-# without network, with the stand-in for nixpkgs.
+# The Nix part of the gate: `with-nix.sh check.sh [--full]`. Everything is built in the strict
+# sandbox, without network, with the stand-in for nixpkgs.
 #
-# --full builds the bridge as nixpkgs does: optimised, with its unit tests. The image that `make image`
-# builds must be there, to compare with. A derivation that was once rebuilt with the same result is not
-# rebuilt again. The closing line counts the checks; the exit status is 0 if none failed.
+# --full builds the bridge as nixpkgs does: optimised, with its unit tests. The image that `make
+# image` builds must be there, to compare with. A derivation that was once rebuilt with the same
+# result is not rebuilt again. The closing line counts the checks; the exit status is 0 if none
+# failed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -112,7 +113,8 @@ refused() { # NAME
   fails_saying "$words" plain "refused.$1.package"
 }
 
-# The official SDK starts the server as a user's client would, on an engine that does not have the image yet.
+# The official SDK starts the server as a user's client would, on an engine that does not have the
+# image yet.
 client() { "$python" -B tests/sdk/main_job.py --engine "$engine" -- nix run "$TEST_NIX_FLAKE" "${own[@]}" --; }
 verified() {
   flake run "" -- image verify --deep | tee "$said"
@@ -135,7 +137,7 @@ check "downloads are seeded" tests/nix/seed.sh
 check "nix flake check" flake "flake check" "" --print-build-logs --keep-going
 check "nix flake check --all-systems, as far as it goes without building" flake "flake check" "" --all-systems --no-build
 check "nix flake show --all-systems" outputs
-check "on a Mac it is said why there is no image" no_image_on_a_mac
+check "on a Mac the reason for the missing image is given" no_image_on_a_mac
 for package in guest-image bridge-unwrapped default; do check "rebuilt the same: $package" rebuild "$package"; done
 check "cargo and Nix build the same image, and it is the committed one" same_as_cargo
 check "an image with one more wheel: its digest is told, then it is built and runs code" accepted extra-input

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Unpacks Debian's Nix into a folder: `install-nix.sh PREFIX [SUITE]`. apt resolves and downloads with a
-# state of its own, so that no package of this machine changes.
+# Unpacks Debian's Nix into a folder: `install-nix.sh PREFIX [SUITE]`. apt resolves and downloads
+# with a state of its own, so that no package of this machine changes.
 set -euo pipefail
 prefix=$1 suite=${2:-trixie}
 case $(uname -m) in

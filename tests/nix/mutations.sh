@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Does the gate notice mistakes? `with-nix.sh mutations.sh` puts one mistake after another into a copy of
-# the tree, and the part of the gate that should find it has to fail, for the right reason. Before that,
-# every part has to pass on the unchanged copy. Run the gate first: it fills the store.
+# Does the gate notice mistakes? `with-nix.sh mutations.sh` puts one mistake after another into a
+# copy of the tree, and the part of the gate that should find it has to fail, for the right reason.
+# Before that, every part has to pass on the unchanged copy. Run the gate first: it fills the store.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 system=$(uname -m)-linux
@@ -29,8 +29,8 @@ part_inputs() { build guest-image.inputs; }
 part_crates() { build bridge-unwrapped.cargoDeps; }
 part_format() { (cd "$work/tree" && git ls-files '*.nix' | xargs nixfmt --check); }
 part_dead() { (cd "$work/tree" && deadnix --fail .); }
-# The digest is also built into the bridge. The unchanged tree's program is used: compiling another takes
-# a minute.
+# The digest is also built into the bridge. The unchanged tree's program is used: compiling another
+# takes a minute.
 image() { # ARGUMENTS of the image
   nix build --impure --no-link --print-build-logs --expr "
     let
@@ -103,14 +103,20 @@ mutate "listens everywhere" modules $module "testOtherAddress" 's/^( +)"127.0.0.
 mutate "no lingering" modules $module "attribute .linger. missing" '/linger = /d'
 mutate "no ids for podman" modules $module "attribute .autoSubUidGidRange. missing" '/autoSubUidGidRange/d'
 mutate "secrets not looked for" modules nix/servers.nix "testSecret" 's/^( +assertion = )plain == \[ \];/\1true;/'
-mutate "a setting without its option" modules nix/settings.nix "no type for the setting pids" '/^    pids = /d'
-mutate "an option without its setting" modules nix/settings.nix "does not have: pidz" 's/^    pids = (.*)/    pids = \1 pidz = types.int;/'
-mutate "settings do not reach the file" modules nix/settings.nix "testEverySettingReachesTheFile" 's/^( +)name: lib.optionalString \(.*\) "/\1name: lib.optionalString (name != "pids" \&\& settings.${name} != null) "/'
+mutate "a kind of setting that Nix does not know" modules bridge/settings/src/keys.json "does not know the type seize" 's/"type": "size"/"type": "seize"/'
+mutate "bounds of sizes dropped" modules nix/settings.nix "testMemoryTooSmall" 's/value: within nix.from nix.to \(sizeOf value\)/value: sizeOf value != null/'
+mutate "settings do not reach the file" modules nix/settings.nix "testEverySettingReachesTheFile" 's/lib.optionalString \(settings/lib.optionalString (name != "pids" \&\& settings/'
 mutate "misspelt directive" units $module "Unknown key.*RestrictNamespace." 's/RestrictNamespaces/RestrictNamespace/'
 mutate "program that is not there" units $module "not executable|No such file" 's|ExecStart = "\$\{lib.getExe package\}|ExecStart = "/nonexistent|'
-mutate "wrong key for a client" units nix/clients.nix "Zed" 's/context_servers/servers/'
-mutate "wrong file for a client" units nix/clients.nix "Windsurf" 's/windsurf/surf/'
-mutate "setting that the bridge does not read" units nix/settings.nix "bridge.yaml" 's/^( +name: lib.optionalString .* "\$\{name\}): /\1x: /'
+mutate "clients are not entered" modules nix/home-module.nix "testClientsAreEnteredByTheProgram" 's/^( +)"add"$/\1"remove"/'
+mutate "reads an option that was removed" modules nix/assertions.nix "was removed from NixOS in 24.11" 's/\(config.boot.kernelParams or \[ \]\);/(config.boot.kernelParams or [ ]) || !config.systemd.enableUnifiedCgroupHierarchy;/'
+mutate "null taken for true" modules nix/assertions.nix "testLingerIsOffByDefaultForAnotherUser|expected a Boolean" 's/\(user.linger or null\) == true/user.linger/'
+mutate "no group for another user" modules $module "testGroupIsMadeForAnotherUser" 's/groups = lib.mkIf \(cfg.group == name\)/groups = lib.mkIf (cfg.user == name)/'
+mutate "stops count as failures" modules $module "testHardening" '/SuccessExitStatus/d'
+mutate "switch cuts clients" modules $module "testSwitchLeavesClientsTheirBridge" 's/restartIfChanged = false/restartIfChanged = true/'
+mutate "HTTP stays down" modules $module "testHttpComesBackWithTheEngine" '/bindsTo = /d'
+mutate "no policy for podman" modules nix/home-module.nix "testPolicyComesWithPodmansSocket" 's|containers/policy.json|containers/polity.json|'
+mutate "setting that the bridge does not read" units nix/settings.nix "unknown setting .xmemory" 's/"\$\{name\}: /"x${name}: /'
 
 echo "mutations: $tried tried, $caught caught"
 [ "$caught" = "$tried" ]

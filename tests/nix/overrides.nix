@@ -1,6 +1,8 @@
-# What people may do with the packages, over the stand-in for nixpkgs: `accepted` has to build, `refused` has to fail, each with these words.
+# What people may do with the packages, over the stand-in for nixpkgs: `accepted` has to build,
+# `refused` has to fail, each with these words.
 #
-# `source` is the flake's tree; `digest` the one of what is accepted, which is not committed: the build without it tells it.
+# `source` is the flake's tree; `digest` the one of what is accepted, which is not committed: the
+# build without it tells it.
 {
   source,
   digest ? "",
@@ -63,7 +65,8 @@ in
       package = image.override { expectedDigest = nothing; };
       says = "expected ${nothing}";
     };
-    # Only the name of the download in the store differs from the version; the sum is that of no file.
+    # Only the name of the download in the store differs from the version; the sum is that of no
+    # file.
     lock-with-tilde = {
       package = image.override {
         lockFile = lockWith {

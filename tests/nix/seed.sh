@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts every download that the flake pins into the Nix store: `with-nix.sh seed.sh`. cargo, guest-image (from
-# apt's mirror) and pip fetch them; a file with the right name and sum is what Nix would have fetched. Done
-# once per change of a lock.
+# Puts every download that the flake pins into the Nix store: `with-nix.sh seed.sh`. cargo,
+# guest-image (from apt's mirror) and pip fetch them; a file with the right name and sum is what Nix
+# would have fetched. Done once per change of a lock.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 locks=(Cargo.lock guest-image/lock/base.amd64.json guest-image/lock/base.arm64.json tests/nix/extra-inputs.json)

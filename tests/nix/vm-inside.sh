@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Runs in the virtual machine as root, in the folder with the files. What the modules ask of NixOS in
-# options is first done by hand.
+# Runs in the virtual machine as root, in the folder with the files. What the modules ask of NixOS
+# in options is first done by hand.
 set -euo pipefail
 passed=0
 ok() { passed=$((passed + 1)); echo "vm: ok: $*"; }
@@ -29,15 +29,15 @@ systemctl daemon-reload
 systemctl start mcp-code-bridge.socket
 bridge=$(sed -n 's/^ExecStart=\([^ ]*\) .*/\1/p' /etc/systemd/system/mcp-code-bridge-http.service)
 
-# 1. The system service, with a bridge per connection: a verified image, podman of the service's own user,
-# limits of cgroup v2.
+# 1. The system service, with a bridge per connection: a verified image, podman of the service's own
+# user, limits of cgroup v2.
 is "a call over the socket" "$(client unix:/run/mcp-code-bridge.sock 'print(6 * 7)')" 42
 is "a secret reaches its server as a credential" \
   "$(client unix:/run/mcp-code-bridge.sock 'print(await mcp_vault.digest())' vault)" "$(printf s3cret-of-the-vault | sha256sum | cut -d ' ' -f 1)"
 is "the secret does not reach the guest" "$(client unix:/run/mcp-code-bridge.sock 'import os; print(any("s3cret" in value for value in os.environ.values()))')" False
 
-# 2. The running service has the promised properties: seen on a new one, once those of the calls above have
-# ended.
+# 2. The running service has the promised properties: seen on a new one, once those of the calls
+# above have ended.
 services() { systemctl list-units --plain --no-legend 'mcp-code-bridge@*.service' | cut -d ' ' -f 1; }
 for _ in $(seq 600); do
   if [ -z "$(services)" ]; then break; fi
@@ -80,8 +80,8 @@ else
   echo "vm: SKIPPED: HTTP: this bridge does not support it"
 fi
 
-# 4. An ordinary user with the files of home-manager: podman's socket in the session, and a bridge that the
-# client starts.
+# 4. An ordinary user with the files of home-manager: podman's socket in the session, and a bridge
+# that the client starts.
 home=/home/user
 install -d -o user -g user "$home"/.config{,/systemd,/systemd/user,/mcp-code-bridge}
 cp -L "$units"/user/* "$home/.config/systemd/user/"

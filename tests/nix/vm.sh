@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts the units that the modules write, in the virtual machine of tests/vm (Debian 13 with systemd):
-# `with-nix.sh vm.sh`. Debian has no /nix, so what the units need is copied there.
+# Starts the units that the modules write, in the virtual machine of tests/vm (Debian 13 with
+# systemd): `with-nix.sh vm.sh`. Debian has no /nix, so what the units need is copied there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/nix

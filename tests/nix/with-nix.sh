@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command with a private Nix: `with-nix.sh COMMAND...`. Nix, its store, nixfmt and deadnix are made
-# once, in TEST_NIX_DIR (tests/.cache/nix).
+# Runs a command with a private Nix: `with-nix.sh COMMAND...`. Nix, its store, nixfmt and deadnix
+# are made once, in TEST_NIX_DIR (tests/.cache/nix).
 #
-# The command finds `nix` in PATH and its settings in NIX_CONF_DIR. Builds run in the strict sandbox, without
-# network, with this machine's /usr and Rust. TEST_NIX_FLAKE is this tree as a flake, TEST_NIX_PKGS is what
-# stands in for nixpkgs:
+# The command finds `nix` in PATH and its settings in NIX_CONF_DIR. Builds run in the strict
+# sandbox, without network, with this machine's /usr and Rust. TEST_NIX_FLAKE is this tree as a
+# flake, TEST_NIX_PKGS is what stands in for nixpkgs:
 #     nix build "$TEST_NIX_FLAKE#guest-image" --override-input nixpkgs "$TEST_NIX_PKGS" --no-write-lock-file
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

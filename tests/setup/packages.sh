@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing: `packages.sh GROUP...`, where a group is build, engines,
-# nix, python, servers or vm.
+# Installs the Debian packages that are missing: `packages.sh GROUP...`, where a group is build,
+# engines, nix, python, servers or vm.
 #
-# It looks for programs, not for packages, so an engine from elsewhere will do. It installs as root, or
-# with a sudo that asks for no password; otherwise it prints the command to run, and fails. It never lets
-# apt remove anything.
+# It looks for programs, not for packages, so an engine from elsewhere will do. It installs as root,
+# or with a sudo that asks for no password; otherwise it prints the command to run, and fails. It
+# never lets apt remove anything.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
@@ -51,10 +51,12 @@ options=(-o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 -y -qq --no-install-recom
 apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# An update that fails for one source may have brought what is needed from another: the install decides.
+# An update that fails for one source may have brought what is needed from another: the install
+# decides.
 apt update -qq >"$log" 2>&1 || echo "setup: apt-get update reported errors; continuing" >&2
 
-# The release's qemu conflicts with a qemu-utils from backports; it is then unpacked into a folder (qemu.sh).
+# The release's qemu conflicts with a qemu-utils from backports; it is then unpacked into a folder
+# (qemu.sh).
 rest=()
 for package in "${missing[@]}"; do
   if [ "$package" = qemu-system-x86 ] && ! apt install --simulate "${options[@]}" "$package" >>"$log" 2>&1; then

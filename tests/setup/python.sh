@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the tests' Python environment in tests/.cache/venv (the MCP SDK as a client, pytest, ruff, mypy),
-# and prints the path of its interpreter. Done once per change of the requirements.
+# Makes the tests' Python environment in tests/.cache/venv (the MCP SDK as a client, pytest, ruff,
+# mypy), and prints the path of its interpreter. Done once per change of the requirements.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 venv=$root/tests/.cache/venv

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks qemu-system-x86 and its dependencies into a folder, for machines on which apt cannot install it
-# beside other packages: `qemu.sh DIR`; then `DIR/run ARGUMENTS...` is qemu-system-x86_64.
+# Unpacks qemu-system-x86 and its dependencies into a folder, for machines on which apt cannot
+# install it beside other packages: `qemu.sh DIR`; then `DIR/run ARGUMENTS...` is
+# qemu-system-x86_64.
 set -euo pipefail
 dir=$1
 rm -rf "$dir"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the Rust tests (unit and integration) with nextest, or with cargo's own runner where nextest could
-# not be installed.
+# Runs the Rust tests (unit and integration) with nextest, or with cargo's own runner where nextest
+# could not be installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$(tests/setup/tools.sh):$PATH

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs real MCP servers, pinned by version (tests/servers), into tests/.cache/servers, and prints that
-# folder. It holds `python/bin`, `sqlite/bin` (a Python environment with the old SDK that this server
-# needs) and `node/node_modules/.bin`. Done once per change of the pins.
+# Installs real MCP servers, pinned by version (tests/servers), into tests/.cache/servers, and
+# prints that folder. It holds `python/bin`, `sqlite/bin` (a Python environment with the old SDK
+# that this server needs) and `node/node_modules/.bin`. Done once per change of the pins.
 #
-# A registry that cannot be reached is a failure in CI, and elsewhere a line on stderr and nothing on stdout.
+# A registry that cannot be reached is a failure in CI, and elsewhere a line on stderr and nothing
+# on stdout.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 pins=$root/tests/servers

@@ -2,7 +2,8 @@
 # Downloads the wheels of the image with matplotlib (tests/wheels, pinned by their sums) to
 # tests/.cache/wheels, and prints that folder. Done once per change of the pins.
 #
-# A registry that cannot be reached is a failure in CI, and elsewhere a line on stderr and nothing on stdout.
+# A registry that cannot be reached is a failure in CI, and elsewhere a line on stderr and nothing
+# on stdout.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 pins=$root/tests/wheels/requirements.txt

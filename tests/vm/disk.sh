@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the folder of the virtual machine's disk. The disk is made first if it is missing or its recipe
-# has changed (about two minutes, once).
+# Prints the folder of the virtual machine's disk. The disk is made first if it is missing or its
+# recipe has changed (about two minutes, once).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 disk=tests/.cache/vm/$(tests/vm/vm key)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs in the virtual machine as its ordinary user, in the folder with the files: `inside.sh [LOCK]`.
+# Runs in the virtual machine as its ordinary user, in the folder with the files: `inside.sh
+# [LOCK]`.
 set -euo pipefail
 echo "vm: $(. /etc/os-release; echo "$PRETTY_NAME"), $(podman info --format '{{.Version.Version}}, cgroup {{.Host.CgroupsVersion}}, {{.Host.OCIRuntime.Name}}, rootless {{.Host.Security.Rootless}}') as $(id -un)"
 systemctl --user start podman.socket
@@ -10,8 +11,8 @@ mapfile -t tests <tests.txt
 failed=0
 ./integration --color never --test-threads 1 --exact "${tests[@]}" || failed=1
 
-# Without the user's socket, and with the harness's own engine at another address, the bridge has to start
-# podman's service itself.
+# Without the user's socket, and with the harness's own engine at another address, the bridge has to
+# start podman's service itself.
 systemctl --user stop podman.socket podman.service
 podman system service --time 0 "unix://$HOME/harness.sock" &
 for _ in $(seq 600); do

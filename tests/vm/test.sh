@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The smoke part of the suite (vm/tests.txt) on Debian 13 with systemd, cgroup v2 and rootless podman 5, as
-# an ordinary user in a virtual machine, with the debug build of the bridge (VM_BRIDGE: another one).
+# The smoke part of the suite (vm/tests.txt) on Debian 13 with systemd, cgroup v2 and rootless
+# podman 5, as an ordinary user in a virtual machine, with the debug build of the bridge (VM_BRIDGE:
+# another one).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 disk=$(tests/vm/disk.sh)

@@ -1,7 +1,15 @@
-//! The one way from a guest to anything on the host: every request of user code is checked here, then passed on.
+//! The one way from a guest to anything on the host: every request of user code is checked here,
+//! then passed on.
 //!
-//! A [`Scope`] belongs to one Python session and knows which servers it may use; a [`Run`] to one execution and knows
-//! its calls. Whatever goes back to the guest has had all configured secrets taken out.
+//! **Owns** which servers a session may use, the bounds of a run's requests, and the removal of
+//! configured secrets from everything that goes back to the guest. **Must never know** how frames
+//! are written (outcomes are handed to the session, which maps them), how a server is reached
+//! (`bridge-upstream`), or how a run is stopped.
+//!
+//! Enter through [`Broker::new`] and [`Broker::scope`]. A [`Scope`] belongs to one Python session:
+//! [`Scope::load`] brings up servers, [`Scope::run`] begins a [`Run`]. A run belongs to one
+//! execution: [`Run::request`] takes a request, whose [`Outcome`] comes through the run's receiver,
+//! and [`Run::end`] cancels what is left.
 
 mod calls;
 mod context;
@@ -16,7 +24,7 @@ mod state;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
@@ -29,6 +37,7 @@ pub use redacting::Secrets;
 pub use run::Run;
 
 use bridge_catalog::{Catalog, Definition, ServerName, Watcher};
+use bridge_common::Mutex;
 use bridge_store::Store;
 use bridge_tools::{ServerTools, ToolBook};
 use bridge_upstream::{Redactor, ToolList, Upstreams};
@@ -96,7 +105,7 @@ impl Broker {
         })
     }
 
-    /// What outlives sessions.
+    /// The store of what outlives sessions.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -123,13 +132,14 @@ impl Broker {
         }
     }
 
-    /// The secrets of the definitions as their files are now. Blocks for as long as files take to read.
+    /// The secrets of the definitions as their files are now. Blocks for as long as files take to
+    /// read.
     pub fn secrets(&self) -> Arc<Secrets> {
         self.secrets_of(&self.watcher.current())
     }
 
     fn secrets_of(&self, catalog: &Arc<Catalog>) -> Arc<Secrets> {
-        let mut known = lock(&self.secrets);
+        let mut known = self.secrets.lock();
         match &*known {
             Some(secrets) if secrets.are_of(catalog) => Arc::clone(secrets),
             _ => {
@@ -151,7 +161,8 @@ pub struct Scope {
     broker: Arc<Broker>,
     permits: Arc<Semaphore>,
     allowed: Mutex<BTreeSet<ServerName>>,
-    /// The definitions as they were when servers were last loaded: what a run was given stays the same while it runs.
+    /// The definitions as they were when servers were last loaded: what a run was given stays the
+    /// same while it runs.
     catalog: Mutex<Option<Arc<Catalog>>>,
     /// The tools that the guest has proxies for.
     installed: Mutex<BTreeMap<ServerName, Arc<ServerTools>>>,
@@ -162,27 +173,27 @@ pub struct Scope {
 impl Scope {
     /// The session starts afresh: no server is allowed any more.
     pub fn reset(&self) {
-        lock(&self.allowed).clear();
-        lock(&self.failures).clear();
+        self.allowed.lock().clear();
+        self.failures.lock().clear();
         self.forget_installed();
     }
 
     /// The guest is a new one and has no proxies yet; what is allowed stays so.
     pub fn forget_installed(&self) {
-        lock(&self.installed).clear();
+        self.installed.lock().clear();
     }
 
     /// Names of the servers that the session may use.
     pub fn allowed(&self) -> Vec<ServerName> {
-        lock(&self.allowed).iter().cloned().collect()
+        self.allowed.lock().iter().cloned().collect()
     }
 
     fn is_allowed(&self, name: &ServerName) -> bool {
-        lock(&self.allowed).contains(name)
+        self.allowed.lock().contains(name)
     }
 
-    /// The definition of a server that the session may use. The only way to one: whatever a guest calls it, it is looked
-    /// up in the catalog first and then in the list.
+    /// The definition of a server that the session may use. The only way to one: whatever a guest
+    /// calls it, it is looked up in the catalog first and then in the list.
     fn definition<'c>(
         &self,
         catalog: &'c Catalog,
@@ -200,9 +211,4 @@ impl Scope {
         );
         Err(GuestError::new(Kind::Name, message).of_server(name))
     }
-}
-
-/// Locks are held for a few lines without a panic in them; a poisoned one still holds good data.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
-//! Gives a session the servers that a call of `run_python` asks for: names checked, servers started side by side, and
-//! what the guest needs for their proxies.
+//! Gives a session the servers that a call of `run_python` asks for: names checked, servers started
+//! side by side, and what the guest needs for their proxies.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::{GuestError, Scope, lock};
+use super::{GuestError, Scope};
 use bridge_catalog::{Catalog, Definition, ServerName};
 use bridge_tools::{ServerTools, Tool};
 use bridge_upstream::{CallContext, Status, ToolList};
@@ -15,24 +15,25 @@ use bridge_wire::{ServerCard, ToolCard};
 /// More servers in one call are more likely a mistake than a wish.
 const MOST_SERVERS: usize = 100;
 
-/// What came of loading.
+/// What loading has come to.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// Servers whose proxies the guest has to make, or make anew.
     pub install: Vec<LoadedServer>,
     /// Servers that were tried and are not up, and why.
     pub failed: Vec<(ServerName, GuestError)>,
-    /// Those that failed in an earlier call, and were not tried again: this one has nothing to do with them.
+    /// Servers that failed in an earlier call and were not tried again, because this call has
+    /// nothing to do with them.
     pub left: Vec<(ServerName, GuestError)>,
     /// Names of other servers that could be loaded.
     pub known: Vec<String>,
 }
 
-/// Why a server of the session is not there.
+/// Why a server of the session is not up.
 pub(super) struct Failure {
     /// The hash of the definition that was tried.
     of: String,
-    /// It was still starting when the call had waited for as long as it could.
+    /// The server was still starting when the call had waited for as long as it could.
     was_starting: bool,
     refusal: GuestError,
 }
@@ -75,9 +76,10 @@ fn to_card<'a>(tool: &'a Tool, alias: &'a str) -> ToolCard<'a> {
 }
 
 impl Scope {
-    /// Adds `servers` to what the session may use and brings up all that it may use. A name that nobody knows refuses
-    /// the whole call before anything is started; a server that does not come up costs only itself, and later calls
-    /// nothing: it is tried again by one that asks for it, whose `code` mentions it, or when its definition has changed.
+    /// Adds `servers` to what the session may use and brings up all that it may use. A name that
+    /// nobody knows refuses the whole call before anything is started; a server that does not come
+    /// up costs only itself, and later calls nothing: it is tried again by one that asks for it,
+    /// whose `code` mentions it, or when its definition has changed.
     pub async fn load(
         &self,
         servers: &[String],
@@ -100,18 +102,21 @@ impl Scope {
                     .map_err(|error| GuestError::new(super::Kind::Name, error.to_string()))?,
             );
         }
-        *lock(&self.catalog) = Some(Arc::clone(&catalog));
-        lock(&self.allowed).extend(asked.iter().map(|definition| definition.name.clone()));
+        *self.catalog.lock() = Some(Arc::clone(&catalog));
+        self.allowed
+            .lock()
+            .extend(asked.iter().map(|definition| definition.name.clone()));
 
         let mut loaded = Loaded::default();
         let allowed: HashSet<ServerName> = self.allowed().into_iter().collect();
         let definitions = catalog
             .definitions()
             .filter(|definition| allowed.contains(&definition.name));
-        // What was loaded before is only looked at again: a server that has gone down since comes up when it is called.
+        // What was loaded before is only looked at again: a server that has gone down since comes
+        // up when it is called.
         let (new, old): (Vec<_>, Vec<_>) = definitions.partition(|definition| {
             asked.iter().any(|asked| asked.name == definition.name)
-                || !lock(&self.installed).contains_key(&definition.name)
+                || !self.installed.lock().contains_key(&definition.name)
         });
         let (new, left): (Vec<_>, Vec<_>) = new.into_iter().partition(|definition| {
             asked.iter().any(|asked| asked.name == definition.name)
@@ -134,7 +139,7 @@ impl Scope {
         for (definition, tools) in join_all(starts).await {
             match tools {
                 Ok(tools) => {
-                    lock(&self.failures).remove(&definition.name);
+                    self.failures.lock().remove(&definition.name);
                     self.install(definition, tools, &mut loaded);
                 }
                 Err(mut refusal) => {
@@ -160,9 +165,9 @@ impl Scope {
         Ok(loaded)
     }
 
-    /// Why the server did not come up when it was last tried as it is defined now.
+    /// Why the server did not come up, where it was last tried with its present definition.
     fn failure(&self, definition: &Definition) -> Option<GuestError> {
-        let failures = lock(&self.failures);
+        let failures = self.failures.lock();
         let failure = failures.get(&definition.name)?;
         (failure.of == definition.hash).then(|| failure.refusal.clone())
     }
@@ -173,12 +178,14 @@ impl Scope {
             was_starting,
             refusal,
         };
-        lock(&self.failures).insert(definition.name.clone(), failure);
+        self.failures
+            .lock()
+            .insert(definition.name.clone(), failure);
     }
 
     /// Whether a server that an earlier call did not wait for is there by now.
     fn has_come_up(&self, definition: &Definition) -> bool {
-        let failures = lock(&self.failures);
+        let failures = self.failures.lock();
         let failure = failures.get(&definition.name);
         failure.is_some_and(|failure| failure.was_starting)
             && matches!(self.status(definition), Status::Running { .. })
@@ -188,9 +195,9 @@ impl Scope {
         self.broker.upstreams.status(&definition.name)
     }
 
-    /// Only what the guest does not have already.
+    /// Adds the server to what the guest is given, unless the guest has it already.
     fn install(&self, definition: &Arc<Definition>, tools: Arc<ServerTools>, loaded: &mut Loaded) {
-        let mut installed = lock(&self.installed);
+        let mut installed = self.installed.lock();
         let before = installed.insert(definition.name.clone(), Arc::clone(&tools));
         if before.is_none_or(|before| *before != *tools) {
             loaded.install.push(LoadedServer {
@@ -201,7 +208,8 @@ impl Scope {
     }
 }
 
-/// Whether code may be about a server: it has its variable, its module, or its name as a text.
+/// Whether code may be about a server: it mentions the server's variable, its module, or its name
+/// as a string.
 fn mentions(code: &str, definition: &Definition) -> bool {
     let (name, alias) = (&definition.name.0, &definition.alias);
     [
@@ -222,7 +230,7 @@ fn known(catalog: &Catalog, allowed: &HashSet<ServerName>) -> Vec<String> {
 }
 
 impl super::Broker {
-    /// The tools of a server, from itself; noted in the book.
+    /// The tools of a server, as the server lists them; the book notes them.
     pub(super) async fn tools(
         &self,
         definition: &Arc<Definition>,
@@ -232,19 +240,20 @@ impl super::Broker {
         Ok(self.name_tools(definition, &list))
     }
 
-    /// The names of tools are made once for each list, not with each call.
+    /// The tools of a list with their names in Python, which are made once for each list and not
+    /// with each call.
     pub(super) fn name_tools(
         &self,
         definition: &Definition,
         list: &Arc<ToolList>,
     ) -> Arc<ServerTools> {
-        if let Some((of, tools)) = lock(&self.named).get(&definition.name)
+        if let Some((of, tools)) = self.named.lock().get(&definition.name)
             && Arc::ptr_eq(of, list)
         {
             return Arc::clone(tools);
         }
         let tools = self.book.learn(definition, list.tools.clone());
-        lock(&self.named).insert(
+        self.named.lock().insert(
             definition.name.clone(),
             (Arc::clone(list), Arc::clone(&tools)),
         );

@@ -1,8 +1,9 @@
-//! The command line: arguments into settings, one thin file per subcommand. Nothing else prints to the terminal.
-//!
-//! Data goes to stdout, everything else to stderr.
+//! The command line: turns arguments into settings and runs one subcommand, each of which has a
+//! file below `cli/`. Nothing else prints to the terminal: data goes to stdout, everything else to
+//! stderr.
 
 mod bridge;
+mod clients;
 mod completions;
 mod config;
 mod doctor;
@@ -29,7 +30,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use bridge_common::host::HostEnv;
 use bridge_settings::{self as settings, Overrides, Settings};
 
-/// Exit codes, as documented.
+/// The documented exit codes.
 mod exit {
     pub(super) const FAILED: u8 = 1;
     pub(super) const USAGE: u8 = 2;
@@ -63,8 +64,10 @@ enum Command {
     Tools(tools::SavedTools),
     /// Build, load and verify the guest image.
     Image(image::Image),
-    /// Check everything a sandbox needs, and say how to mend what is wrong.
+    /// Check everything a sandbox needs, and say how to fix what is wrong.
     Doctor(doctor::Doctor),
+    /// Enter this bridge in the configuration of MCP clients.
+    Clients(clients::Clients),
     /// Check a settings file.
     Config(config::Config),
     /// Print a completion script for a shell.
@@ -76,7 +79,7 @@ enum Command {
     Guardian,
 }
 
-/// Flags that win over variables and the settings file.
+/// Flags that take precedence over variables and the settings file.
 #[derive(Debug, Args)]
 struct SettingArguments {
     #[arg(
@@ -103,7 +106,7 @@ struct SettingArguments {
 fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
-        _ => Err("accepted: KEY=VALUE, such as memory=1g".to_owned()),
+        _ => Err("expected KEY=VALUE, such as memory=1g".to_owned()),
     }
 }
 
@@ -141,7 +144,7 @@ impl SettingArguments {
         }
     }
 
-    /// With the flags of a command, which win.
+    /// Loads the settings; flags of the command itself take precedence.
     fn load(&self, command: Option<&Command>, host: &HostEnv) -> Result<Settings, settings::Error> {
         let mut overrides = self.overrides();
         if let Some(Command::Serve(serve)) = command {
@@ -151,7 +154,7 @@ impl SettingArguments {
     }
 }
 
-/// Runs the program.
+/// Runs the program with these arguments, the first of which is its name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match command()
         .try_get_matches_from(arguments)
@@ -159,7 +162,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are errors to clap; they go to stdout. A closed terminal is no news.
+            // clap reports help and version as errors and prints them to stdout. A closed terminal
+            // can be ignored.
             let _ = error.print();
             return if error.use_stderr() {
                 exit::USAGE.into()
@@ -173,7 +177,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Completions(completions)) => return completions.print(),
         Some(Command::Man(man)) => return man.print(),
         Some(Command::Config(config)) => return config.run(),
-        // Needs no settings, and must not fail for a bad one.
+        Some(Command::Clients(clients)) => return clients.run(&HostEnv::of_process()),
+        // Needs no settings, so an invalid one must not make it fail.
         Some(Command::Guardian) => {
             bridge_guardian::run(std::io::stdin().lock(), |owners| {
                 bridge_engine::remove_leftovers(&HostEnv::of_process(), owners);
@@ -208,7 +213,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Image(image)) => image.run(&loaded),
         Some(Command::Doctor(doctor)) => doctor.run(&loaded),
         Some(
-            Command::Completions(_) | Command::Config(_) | Command::Man(_) | Command::Guardian,
+            Command::Clients(_)
+            | Command::Completions(_)
+            | Command::Config(_)
+            | Command::Man(_)
+            | Command::Guardian,
         ) => ExitCode::SUCCESS,
     }
 }
@@ -218,14 +227,15 @@ pub fn command() -> clap::Command {
     Arguments::command().after_long_help(settings::help())
 }
 
-/// Runs `work` on a runtime of its own. What still blocks in the end (a read of a terminal, say) is not waited for.
+/// Runs `work` on a runtime of its own. Does not wait for what still blocks afterwards, such as a
+/// read from a terminal.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| {
-        terminal::say(&format!("cannot start: {error}"));
+        terminal::say(&format!("cannot start the runtime: {error}"));
         ExitCode::from(exit::FAILED)
     })?;
     let result = runtime.block_on(work);
@@ -242,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_passes_the_checks_of_clap() {
         command().debug_assert();
     }
 
     #[test]
-    fn flags_become_overrides_after_a_command_too() {
+    fn flags_after_a_command_become_overrides_too() {
         let parsed = parse(&[
             "run",
             "-c",
@@ -274,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_usage_is_refused() {
+    fn wrong_usage_is_rejected() {
         for wrong in [
             &["nonsense"][..],
             &["--set", "memory"],
@@ -286,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn help() {
+    fn help_matches_the_snapshot() {
         insta::assert_snapshot!(command().render_long_help().to_string());
     }
 }

@@ -46,7 +46,7 @@ pub enum LoginError {
     Flow(#[source] AuthError),
     /// The authorization server, or the user there, said no.
     #[error("login refused: {0}")]
-    Refused(String),
+    Denied(String),
     /// The authorization server does not protect logins against stolen codes.
     #[error(
         "login refused: the authorization server does not support PKCE with S256, without which a login can be stolen"
@@ -74,7 +74,7 @@ impl Tokens {
         self.path.exists()
     }
 
-    /// Forgets them.
+    /// Deletes the tokens, and what was kept for the next login.
     pub fn remove(&self) -> io::Result<()> {
         remove_file(&self.challenge_path())?;
         remove_file(&self.path)
@@ -113,7 +113,7 @@ impl Tokens {
             .map_err(|_| LoginError::TimedOut)??;
         if let Some(error) = parameter(&arrived, "error") {
             let why = parameter(&arrived, "error_description").map(|why| format!(" ({why})"));
-            return Err(LoginError::Refused(format!(
+            return Err(LoginError::Denied(format!(
                 "{error}{}",
                 why.unwrap_or_default()
             )));
@@ -155,8 +155,8 @@ impl Tokens {
         request.with_challenge(challenge)
     }
 
-    /// What the server wants to be shown: where it wanted more rights for a call, that; else what it
-    /// answers now.
+    /// What the server wants to be shown: where it wanted more rights for a call, that; else what
+    /// it answers now.
     async fn challenge(&self, url: &str) -> Option<String> {
         let tokens = self.clone();
         let kept = blocking(move || tokens.kept_challenge()).await;

@@ -1,5 +1,5 @@
-# The packages and functions of nixpkgs that this project's Nix code uses, made of the programs of the machine that tests it. Same names, same
-# arguments; the code is the project's own.
+# The packages and functions of nixpkgs that this project's Nix code uses, made of the programs of
+# the machine that tests it. Same names, same arguments; the code is the project's own.
 {
   system,
   profile ? "dev",

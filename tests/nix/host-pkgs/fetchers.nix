@@ -1,5 +1,5 @@
-# Downloads by their sums. They are never made: tests/nix/seed.sh puts the files into the store first, and there a file with the right name and
-# sum is the download.
+# Downloads by their sums. They are never made: tests/nix/seed.sh puts the files into the store
+# first, and there a file with the right name and sum is the download.
 { lib, final }:
 {
   fetchurl =

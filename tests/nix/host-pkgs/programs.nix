@@ -1,4 +1,5 @@
-# Where this machine has what nixpkgs packages; /tools and /rust are what with-nix.sh lets into the sandbox under these names.
+# Where this machine has what nixpkgs packages; /tools and /rust are what with-nix.sh lets into the
+# sandbox under these names.
 {
   bash = "/usr/bin/bash";
   bubblewrap = "/usr/bin/bwrap";

@@ -1,6 +1,6 @@
 # rustPlatform with this machine's Rust. What nixpkgs does in one build takes two here: first the
-# dependencies, from manifests and empty sources, so that a change of the project's own code (and `nix
-# build --rebuild`) does not build them again.
+# dependencies, from manifests and empty sources, so that a change of the project's own code (and
+# `nix build --rebuild`) does not build them again.
 {
   lib,
   profile,

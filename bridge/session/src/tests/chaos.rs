@@ -1,4 +1,5 @@
-//! Guests that send anything in any order, and callers that come and go: all are answered in time, nothing is left.
+//! Guests that send anything in any order, and callers that come and go: all are answered in time,
+//! nothing is left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::{call, named, sessions, silent};
 #[derive(Debug, Clone)]
 enum Act {
     Write(String),
-    Hear,
+    Receive,
     Wait(u64),
     Close,
     End(i64),
@@ -35,7 +36,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         6 => frame.prop_map(|frame| Act::Write(format!("{frame}\n"))),
         1 => "[ -~]{0,20}\n?".prop_map(Act::Write),
-        2 => Just(Act::Hear),
+        2 => Just(Act::Receive),
         1 => (0u64..40).prop_map(Act::Wait),
         1 => Just(Act::Close),
         1 => (0i64..256).prop_map(Act::End),
@@ -47,8 +48,8 @@ async fn perform(mut puppet: Puppet, acts: Vec<Act>) {
     for act in acts {
         match act {
             Act::Write(text) => puppet.write(text).await,
-            Act::Hear => {
-                puppet.hear().await;
+            Act::Receive => {
+                puppet.receive().await;
             }
             Act::Wait(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
             Act::Close => return puppet.close_output().await,
@@ -74,10 +75,11 @@ proptest! {
             for _ in 0..3 {
                 let began = Instant::now();
                 match sessions.run(call("x"), silent()).await {
-                    Ok(outcome) => assert!((outcome.status == Status::Success) != outcome.error.is_some()),
+                    Ok(outcome) => assert!((outcome.status() == Status::Success) != outcome.error().is_some()),
                     Err(error) => assert!(matches!(error, Error::Launch(_)), "{error}"),
                 }
-                // The end of a guest that only pretended to end before, the limit, the grace period, and an end again.
+                // The end of a guest that only pretended to end before, the limit, the grace
+                // period, and an end again.
                 assert!(began.elapsed() <= Duration::from_secs(5 + 30 + 2 + 5), "{:?}", began.elapsed());
             }
             sessions.shutdown().await;
@@ -105,12 +107,12 @@ async fn many_callers_on_many_threads_are_all_answered() {
                 tokio::spawn(async move { cancel.cancel() });
             }
             match sessions.run(request, silent()).await {
-                Ok(outcome) if outcome.status == Status::Success => {
-                    assert_eq!(outcome.stdout.bytes, code.into_bytes());
+                Ok(outcome) if outcome.status() == Status::Success => {
+                    assert_eq!(outcome.output.stdout.bytes, code.into_bytes());
                     1
                 }
                 Ok(outcome) => {
-                    assert_eq!((outcome.status, number % 7), (Status::Cancelled, 0));
+                    assert_eq!((outcome.status(), number % 7), (Status::Cancelled, 0));
                     0
                 }
                 Err(error) => {

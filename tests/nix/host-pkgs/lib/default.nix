@@ -1,4 +1,5 @@
-# The part of nixpkgs' lib that this project's Nix code uses: the interface is nixpkgs', the code the project's own.
+# The part of nixpkgs' lib that this project's Nix code uses: the interface is nixpkgs', the code
+# the project's own.
 let
   b = builtins;
   core = rec {
@@ -20,6 +21,7 @@ let
       head
       isAttrs
       isFunction
+      isInt
       isList
       isString
       length
@@ -127,6 +129,11 @@ let
     toUpper = replaceStrings (stringToCharacters "abcdefghijklmnopqrstuvwxyz") (
       stringToCharacters "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     );
+    toLower = replaceStrings (stringToCharacters "ABCDEFGHIJKLMNOPQRSTUVWXYZ") (
+      stringToCharacters "abcdefghijklmnopqrstuvwxyz"
+    );
+    last = xs: elemAt xs (length xs - 1);
+    init = xs: genList (elemAt xs) (length xs - 1);
     assertMsg = condition: message: condition || throw message;
     hasInfix = part: s: length (b.split (escapeRegex part) s) > 1;
     escapeRegex =
