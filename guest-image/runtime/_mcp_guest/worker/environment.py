@@ -17,11 +17,14 @@ __all__ = ["StandardStreams", "prepare", "provided_names"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
     from _mcp_guest.display import display
+    from _mcp_guest.worker import loop
 else:
     display = lazy("_mcp_guest.display.display")
+    loop = lazy("_mcp_guest.worker.loop")
 
 OUTPUT_ERRORS = "mcp-output"
 FORK_WARNING = "multi-threaded, use of fork"
@@ -152,7 +155,12 @@ def _show_figures(pyplot: "Any") -> None:
 class _ImportPatches:
     """Changes modules that would not work as usual here, right after their import."""
 
-    CHANGES = {"multiprocessing.context": _fork_by_default, "matplotlib.pyplot": _show_figures}
+    CHANGES: "dict[str, Callable[[Any], None]]" = {
+        "asyncio.base_events": lambda module: loop.allow_loops_in_cells(module),
+        "asyncio.runners": lambda module: loop.allow_run_in_cells(module),
+        "matplotlib.pyplot": _show_figures,
+        "multiprocessing.context": _fork_by_default,
+    }
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
         change = self.CHANGES.get(name)

@@ -52,7 +52,8 @@ class Execution:
         self.namespace = namespace
         self.streams = streams
         self.interrupts = interrupts
-        # Made for the first cell that awaits.
+        # Made for the first cell that awaits or mentions asyncio: few need it, and its import is
+        # slow.
         self.loop: Loop | None = None
         # Context variables, such as decimal's context, last as other variables do, with and without
         # `await`.
@@ -91,11 +92,15 @@ class Execution:
         if session.has_saved_tools:
             session.saved_tools.resolve(compiled, self.namespace)
         try:
-            if compiled.co_flags & COROUTINE:
-                self.loop = self.loop or loop.Loop(self.interrupts)
+            is_coroutine = compiled.co_flags & COROUTINE
+            if self.loop is None and (is_coroutine or "asyncio" in code):
+                self.loop = loop.Loop(self.interrupts)
+            if self.loop is None:
+                self.context.run(exec, compiled, self.namespace)
+            elif is_coroutine:
                 self.loop.run(eval(compiled, self.namespace), self.context)
             else:
-                self.context.run(exec, compiled, self.namespace)
+                self.loop.execute(compiled, self.namespace, self.context)
         finally:
             # A debugger or profiler ends with its cell: it must not call user code from within the
             # runtime.
