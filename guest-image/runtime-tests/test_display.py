@@ -40,9 +40,9 @@ def test_bytes_of_a_picture_are_shown_as_a_picture(shared: Guest, mime: str, cod
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("['done', blob]", "['done', <image/png, 69 bytes>]"),
-        ("'done', blob", "('done', <image/png, 69 bytes>)"),
-        ("{'plot': blob}", "{'plot': <image/png, 69 bytes>}"),
+        ("['done', blob]", "['done', <image/png, 70 bytes>]"),
+        ("'done', blob", "('done', <image/png, 70 bytes>)"),
+        ("{'plot': blob}", "{'plot': <image/png, 70 bytes>}"),
         ("['done', Drawn()]", "['done', Drawn]"),
     ],
 )

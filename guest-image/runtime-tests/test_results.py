@@ -61,7 +61,7 @@ def test_out_12_wrapped_values_are_unwrapped(host: Host) -> None:
 
 
 def sdk_schema(title: str, **more: Any) -> Any:
-    """The output schema that the official Python SDK makes for a tool that returns a plain value."""
+    """The output schema of the official Python SDK for a tool that returns a plain value."""
     return {"type": "object", "title": title, "required": ["result"], "properties": {"result": {"type": "integer", "title": "Result"}}, **more}
 
 

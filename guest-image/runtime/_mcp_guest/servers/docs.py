@@ -1,8 +1,8 @@
 """Documentation of tools for people and models: docstrings, and docs that are plain dicts but print
 compactly."""
 
-from _mcp_guest.servers.arguments import Parameters
 from _mcp_guest.servers import schema as schemas
+from _mcp_guest.servers.arguments import Parameters
 from _mcp_guest.servers.naming import shown
 from _mcp_guest.servers.results import is_wrapper
 from _mcp_guest.servers.shapes import shape

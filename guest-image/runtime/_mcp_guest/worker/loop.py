@@ -10,8 +10,7 @@ __all__ = ["Loop", "allow_loops_in_cells", "allow_run_in_cells"]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from asyncio import AbstractEventLoop, Task
-    from asyncio import events, tasks
+    from asyncio import AbstractEventLoop, Task, events, tasks
     from collections.abc import Callable, Coroutine
     from contextvars import Context
     from types import CodeType, FrameType
@@ -34,6 +33,8 @@ class Loop:
         self.loop: AbstractEventLoop | None = None
         # The loop, while it runs between cells: `wake` stops it.
         self.idling: AbstractEventLoop | None = None
+        # Whether it could not run between cells, which is not tried again before the next cell.
+        self.is_broken = False
 
     def _ready(self) -> "AbstractEventLoop":
         if self.loop is None or self.loop.is_closed():
@@ -44,7 +45,13 @@ class Loop:
     def execute(self, code: "CodeType", namespace: "dict[str, Any]", context: "Context") -> None:
         """Executes a cell without `await`. As in Jupyter, it finds a running loop: tasks that it
         creates begin after the cell."""
-        events._set_running_loop(self._ready())
+        self.is_broken = False
+        try:
+            events._set_running_loop(self._ready())
+        except Exception:
+            # User code has broken what asyncio needs: the cell may do without.
+            context.run(exec, code, namespace)
+            return
         try:
             context.run(exec, code, namespace)
         finally:
@@ -52,7 +59,11 @@ class Loop:
 
     def has_tasks(self) -> bool:
         """Whether tasks of earlier cells have not ended."""
-        return self.loop is not None and not self.loop.is_closed() and bool(asyncio.all_tasks(self.loop))
+        try:
+            is_open = self.loop is not None and not (self.is_broken or self.loop.is_closed())
+            return is_open and bool(asyncio.all_tasks(self.loop))
+        except Exception:
+            return False
 
     def idle(self, has_requests: "Callable[[], bool]") -> None:
         """Runs the tasks of earlier cells until `wake` is called."""
@@ -62,6 +73,9 @@ class Loop:
         try:
             if not has_requests():
                 loop.run_forever()
+        except Exception:
+            self.is_broken = True
+            raise
         finally:
             self.idling = None
 
@@ -83,6 +97,7 @@ class Loop:
         """Runs a cell's coroutine to its end. Tasks that it started and did not await continue in
         later cells."""
         loop = self._ready()
+        self.is_broken = False
         asyncio.set_event_loop(loop)
         # A signal handler may have cut off the end of a cell without `await`.
         events._set_running_loop(None)
