@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from _mcp_guest.display import display
     from _mcp_guest.state import sync
-    from _mcp_guest.worker import loop, tracebacks
+    from _mcp_guest.worker import hints, loop, tracebacks
     from _mcp_guest.worker.loop import Loop
 else:
     display = lazy("_mcp_guest.display.display")
     sync = lazy("_mcp_guest.state.sync")
+    hints = lazy("_mcp_guest.worker.hints")
     loop = lazy("_mcp_guest.worker.loop")
     tracebacks = lazy("_mcp_guest.worker.tracebacks")
 
@@ -119,6 +120,7 @@ class Execution:
         outcome["status"] = "error"
         if type(error) is NameError and str(error).startswith("name 'mcp_"):
             self.interrupts.guard(lambda: session.servers.explain(error))
+        self.interrupts.guard(lambda: hints.add_hint(error))
         if isinstance(error, SystemExit):
             outcome["exit_code"] = 1
             outcome["error"] = {"type": "SystemExit", "message": "", "traceback": ""}
