@@ -77,7 +77,8 @@ manual: setup ## write the bridge's copy of the guest's manual (capability_summa
 
 reference: ## write what is made from the code: the pages of docs/src/reference, and the table of settings for Nix
 	@cargo run --quiet --package bridge-settings --example nix_keys >bridge/settings/src/keys.json.new && mv bridge/settings/src/keys.json.new bridge/settings/src/keys.json
-	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference bridge/settings/src/keys.json
+	@cargo run --quiet --package bridge-catalog --example client_names >bridge/catalog/src/clients.json.new && mv bridge/catalog/src/clients.json.new bridge/catalog/src/clients.json
+	@UPDATE_REFERENCE=1 cargo test --quiet --package bridge-reference --lib committed_pages >/dev/null && git status --short docs/src/reference bridge/settings/src/keys.json bridge/catalog/src/clients.json
 
 links: ## are the links of all Markdown files right, and is every page of the book in its summary?
 	@python3 docs/check-links.py

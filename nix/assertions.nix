@@ -28,17 +28,15 @@ let
     || (lib.isString delegate && lib.elem controller (lib.splitString " " delegate));
   missing = lib.filter (controller: !(delegated controller)) controllers;
 
-  # Cgroup v1, by the kernel's command line or by the option that NixOS once had for it.
-  v1 =
-    lib.any (
-      parameter:
-      lib.elem parameter [
-        "systemd.unified_cgroup_hierarchy=0"
-        "systemd.unified_cgroup_hierarchy=no"
-        "systemd.unified_cgroup_hierarchy=false"
-      ]
-    ) (config.boot.kernelParams or [ ])
-    || !(config.systemd.enableUnifiedCgroupHierarchy or true);
+  # Cgroup v1, by the kernel's command line: NixOS has no option for it since 24.11.
+  v1 = lib.any (
+    parameter:
+    lib.elem parameter [
+      "systemd.unified_cgroup_hierarchy=0"
+      "systemd.unified_cgroup_hierarchy=no"
+      "systemd.unified_cgroup_hierarchy=false"
+    ]
+  ) (config.boot.kernelParams or [ ]);
 
   check = assertion: message: { inherit assertion message; };
 in
@@ -49,10 +47,11 @@ in
   (check (
     !podman -> config.virtualisation.docker.enable or false
   ) "${option}.engine is docker: set virtualisation.docker.enable = true.")
-  (check (podman -> user.autoSubUidGidRange or false || ranges)
+  (check (podman -> (user.autoSubUidGidRange or false) == true || ranges)
     "E2: podman without root needs subordinate ids: set users.users.${cfg.user}.autoSubUidGidRange = true."
   )
-  (check (podman -> user.linger or false)
+  # NixOS leaves it null by default.
+  (check (podman -> (user.linger or null) == true)
     "E1: podman's socket is in the session of ${cfg.user}: set users.users.${cfg.user}.linger = true."
   )
   (check (

@@ -1,5 +1,5 @@
 # `programs.mcp-code-bridge`: the bridge for one user: its settings and servers, the podman socket of the user's session, and its registration
-# in the configuration files of MCP clients, which stay the clients' own: one entry is put in, nothing else is touched.
+# in the configuration files of MCP clients, which stay the clients' own: the program puts one entry in and leaves the rest unchanged.
 { self }:
 {
   config,
@@ -13,42 +13,44 @@ let
   cfg = config.programs.mcp-code-bridge;
   common = import ./options.nix { inherit self lib pkgs; };
   servers = import ./servers.nix { inherit lib; };
-  known = import ./clients.nix {
-    inherit lib;
-    inherit (pkgs.stdenv.hostPlatform) isDarwin;
-  };
+  # The clients that the program knows (`mcp-code-bridge clients list`).
+  known = lib.importJSON ../bridge/catalog/src/clients.json;
 
   package = common.package cfg;
   command = lib.getExe package;
 
   definitions = pkgs.writeText "servers.json" (servers.render (_: file: file) cfg.servers);
 
+  # Activation may run without the user's variables. A file that is left unchanged is said so, and does not hold up the generation.
   register =
-    client:
-    let
-      clientFile = known.${client};
-    in
-    "run ${lib.getExe pkgs.python3} ${./register.py} "
-    + lib.escapeShellArgs [
-      "${config.home.homeDirectory}/${clientFile.file}"
-      clientFile.key
-      cfg.name
-      (builtins.toJSON (clientFile.entry command))
-    ];
+    "run env "
+    + lib.escapeShellArgs (
+      [
+        "HOME=${config.home.homeDirectory}"
+        "XDG_CONFIG_HOME=${config.xdg.configHome}"
+        command
+        "clients"
+        "add"
+        "--name"
+        cfg.name
+        "--command"
+        command
+      ]
+      ++ cfg.clients
+    )
+    + " || true\n";
 in
 {
   options.programs.mcp-code-bridge = common.options // {
     clients = lib.mkOption {
-      type = types.listOf (types.enum (lib.attrNames known));
+      type = types.listOf (types.enum (map (client: client.name) known));
       default = [ ];
       example = [
         "claude-code"
         "cursor"
       ];
       description = "Clients in whose own configuration files the bridge is entered as a server: ${
-        lib.concatStringsSep ", " (
-          lib.mapAttrsToList (name: client: "`${name}` (${client.title}, ~/${client.file})") known
-        )
+        lib.concatMapStringsSep ", " (client: "`${client.name}` (${client.title})") known
       }.";
     };
 
@@ -84,14 +86,23 @@ in
     ];
 
     home.packages = [ package ];
-    xdg.configFile."mcp-code-bridge/bridge.yaml".text = common.bridgeYaml cfg;
+    xdg.configFile = {
+      "mcp-code-bridge/bridge.yaml".source = common.bridgeYaml cfg;
+    }
+    # Without a policy podman loads no image. The module of home-manager for podman writes one itself.
+    // lib.optionalAttrs (cfg.podmanSocket.enable && !(config.services.podman.enable or false)) {
+      "containers/policy.json".text = lib.mkDefault (
+        builtins.toJSON { default = [ { type = "insecureAcceptAnything"; } ]; }
+      );
+    };
 
-    # Plain data, so that no library of home-manager is needed: after the generation's own files are written.
+    # Plain data, so that no library of home-manager is needed. The links of this generation come first: a file that is one of them is
+    # left unchanged.
     home.activation = lib.mkIf (cfg.clients != [ ]) {
       mcpCodeBridgeClients = {
-        after = [ "writeBoundary" ];
+        after = [ "linkGeneration" ];
         before = [ ];
-        data = lib.concatMapStrings (client: register client + "\n") cfg.clients;
+        data = register;
       };
     };
 

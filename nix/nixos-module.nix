@@ -22,11 +22,34 @@ let
 
   package = common.package cfg;
 
-  bridgeYaml = pkgs.writeText "bridge.yaml" (common.bridgeYaml cfg);
+  bridgeYaml = common.bridgeYaml cfg;
   definitions = pkgs.writeText "servers.json" (
     servers.render (where: _: "\${CREDENTIALS_DIRECTORY}/${where}") cfg.servers
   );
   credentials = map (secret: "${secret.where}:${secret.file}") (servers.secrets cfg.servers);
+
+  # What the hardened unit would not see, or not be allowed to write.
+  below = folder: path: path == folder || lib.hasPrefix "${folder}/" path;
+  isHidden =
+    path:
+    lib.any (folder: below folder path) [
+      "/home"
+      "/root"
+      "/run/user"
+    ];
+  state = toString cfg.settings.state_dir;
+  readHidden = lib.filter isHidden (
+    map toString (
+      lib.filter (path: path != null) [
+        cfg.settings.image_archive
+        cfg.settings.image_lock
+        cfg.settings.guest_image_inputs
+        cfg.settings.servers_config
+      ]
+    )
+  );
+  remoteEngine =
+    cfg.settings.engine_host != null && !(lib.hasPrefix "unix://" cfg.settings.engine_host);
 
   service = arguments: credentials: extra: {
     description = "Python for MCP clients, in containers";
@@ -36,6 +59,8 @@ let
     path = cfg.extraPackages;
     serviceConfig = {
       ExecStart = "${lib.getExe package} --config ${bridgeYaml}${arguments}";
+      # It ends in order after SIGTERM, and says so with 128 + 15.
+      SuccessExitStatus = 143;
       User = cfg.user;
       Group = cfg.group;
       SupplementaryGroups = lib.optional (!podman) "docker";
@@ -54,7 +79,10 @@ let
       ProtectControlGroups = true;
       # Of the homes and sessions of users only the folder of the engine's socket is seen.
       ProtectHome = "tmpfs";
-      BindPaths = lib.optional podman "/run/user/${toString cfg.uid}/podman";
+      BindPaths =
+        lib.optional podman "/run/user/${toString cfg.uid}/podman" ++ lib.optional (isHidden state) state;
+      BindReadOnlyPaths = readHidden;
+      ReadWritePaths = lib.optional (!(below home state || isHidden state)) state;
       ProtectHostname = true;
       ProtectKernelLogs = true;
       ProtectKernelModules = true;
@@ -81,7 +109,7 @@ let
       # Servers are started by the bridge and live here too: those of Node.js need memory that is written and executed, and the network.
       MemoryDenyWriteExecute = cfg.servers == { };
     }
-    // lib.optionalAttrs (cfg.servers == { }) {
+    // lib.optionalAttrs (cfg.servers == { } && !remoteEngine) {
       IPAddressDeny = "any";
       IPAddressAllow = "localhost";
     }
@@ -170,8 +198,8 @@ in
     environment.systemPackages = [ package ];
     virtualisation.podman.enable = lib.mkIf podman (lib.mkDefault true);
 
-    users = lib.mkIf (cfg.user == name) {
-      users.${name} = {
+    users = {
+      users.${name} = lib.mkIf (cfg.user == name) {
         inherit (cfg) group uid;
         inherit home;
         isSystemUser = true;
@@ -197,11 +225,16 @@ in
       };
     };
 
-    systemd.services."${name}@" = service "" credentials {
-      StandardInput = "socket";
-      StandardOutput = "socket";
-      StandardError = "journal";
-    };
+    # A switch to another generation leaves connected clients their bridge.
+    systemd.services."${name}@" =
+      service "" credentials {
+        StandardInput = "socket";
+        StandardOutput = "socket";
+        StandardError = "journal";
+      }
+      // {
+        restartIfChanged = false;
+      };
 
     systemd.services."${name}-http" = lib.mkIf cfg.http.enable (
       service
@@ -211,7 +244,12 @@ in
         (credentials ++ [ "http-token:${toString cfg.http.tokenFile}" ])
         { Restart = "on-failure"; }
       // {
-        wantedBy = [ "multi-user.target" ];
+        # Lives and dies with the engine, and comes back with it.
+        bindsTo = [ engineUnit ];
+        wantedBy = [
+          "multi-user.target"
+          engineUnit
+        ];
       }
     );
   };

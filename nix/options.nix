@@ -57,7 +57,21 @@ in
     else
       cfg.package;
 
-  bridgeYaml = cfg: settings.render cfg.settings;
+  # bridge.yaml, judged at build time by the program that is going to read it.
+  bridgeYaml =
+    cfg:
+    pkgs.runCommand "bridge.yaml"
+      {
+        text = settings.render cfg.settings;
+        passAsFile = [ "text" ];
+      }
+      (
+        ''cp "$textPath" "$out"''
+        + lib.optionalString (pkgs.stdenv.buildPlatform.canExecute pkgs.stdenv.hostPlatform) ''
+
+          ${lib.getExe (cfg.package.unwrapped or cfg.package)} config check "$out"
+        ''
+      );
 
   # What can be wrong wherever the bridge runs; `option` is what the module is called.
   assertions =

@@ -106,13 +106,31 @@ let
     let
       plain = lib.replaceStrings [ "-" ] [ "_" ] (lib.toUpper name);
     in
-    matches ".*(TOKEN|SECRET|PASSWO?R?D|PASSPHRASE|APIKEY|CREDENTIAL|AUTHORIZATION|COOKIE|(^|_)KEYS?(_|$)).*" plain
-    && !(matches ".*(PUBLIC_KEY|KEY_ID|_(FILE|PATH|DIR))" plain);
+    (
+      matches "(.*_)?(TOKEN|SECRET|PASSWO?R?D|PASSPHRASE|APIKEY|CREDENTIALS?|AUTHORIZATION|COOKIE|KEYS?)(_.*)?" plain
+      || matches ".*(TOKEN|SECRET|PASSWO?R?D|PASSPHRASE|APIKEY)" plain
+    )
+    && !(matches ".*(PUBLIC_KEY|KEY_ID|_(FILE|PATH|DIR|POLICY|LIMIT|TTL|COUNT|LENGTH))" plain);
   tellsValue =
     text:
     matches ".*(gh[opsur]_[A-Za-z0-9]{20}|github_pat_|glpat-|xox[abeprs]-|sk-[A-Za-z0-9_-]{16}|AKIA[0-9A-Z]{16}|PRIVATE KEY-----|[Bb]earer [A-Za-z0-9._~+/-]{8}).*" text
-    || matches ".*://[^/@ ]*:[^/@ $]+@.*" text;
-  isReference = text: text == "" || matches ".*[$][{].*" text;
+    || matches ".*://[^/@ ]*:[^/@ $]+@.*" text
+    || matches ".*[?&]([A-Za-z_-]*(token|secret|password|key))=[^&$]+.*" text;
+  # `''${NAME}`, but not with a default that is written out.
+  isReference =
+    text: text == "" || (matches ".*[$][{].*" text && !(matches ".*[$][{][^}]*:-[^}]+}.*" text));
+  # `--api-key value` and `--api-key=value`.
+  tellsArgument =
+    before: argument:
+    let
+      flag = text: builtins.match "--?([A-Za-z][A-Za-z0-9_-]*)" text;
+      joined = builtins.match "--?([A-Za-z][A-Za-z0-9_-]*)=(.*)" argument;
+      named = flag before;
+    in
+    (joined != null && tellsName (lib.head joined) && !(isReference (lib.elemAt joined 1)))
+    || (
+      named != null && tellsName (lib.head named) && flag argument == null && !(isReference argument)
+    );
 
   plainSecrets =
     servers:
@@ -131,9 +149,12 @@ let
         in
         of "env" server.env
         ++ of "headers" server.headers
-        ++ lib.optional (lib.any (
-          text: text != null && tellsValue text
-        ) texts) "${name} (command, args or url)"
+        ++ lib.optional (
+          lib.any (text: text != null && tellsValue text) texts
+          || lib.any (at: tellsArgument (lib.elemAt ([ "" ] ++ server.args) at) (lib.elemAt server.args at)) (
+            lib.genList (at: at) (lib.length server.args)
+          )
+        ) "${name} (command, args or url)"
       ) servers
     );
 in

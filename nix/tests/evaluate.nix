@@ -16,6 +16,30 @@ let
   list = sink (types.listOf types.anything) [ ];
   off = sink types.bool false;
   on = sink types.bool true;
+  nothing = type: sink (types.nullOr type) null;
+  # As nixpkgs: an option that was removed throws when it is read.
+  removed =
+    since:
+    lib.mkOption {
+      type = types.anything;
+      default = throw "this option was removed from NixOS in ${since}";
+    };
+  # The defaults of NixOS for users, null where NixOS has null.
+  userOf = types.submodule {
+    options = {
+      autoSubUidGidRange = off;
+      createHome = off;
+      description = sink types.str "";
+      group = sink types.str "";
+      home = sink types.str "/var/empty";
+      isNormalUser = off;
+      isSystemUser = off;
+      linger = nothing types.bool;
+      subGidRanges = list;
+      subUidRanges = list;
+      uid = nothing types.int;
+    };
+  };
   evaluate =
     options: modules:
     (lib.evalModules {
@@ -39,10 +63,11 @@ rec {
     environment.systemPackages = list;
     security.allowUserNamespaces = on;
     security.unprivilegedUsernsClone = off;
+    systemd.enableUnifiedCgroupHierarchy = removed "24.11";
     systemd.services = any;
     systemd.sockets = any;
     users.groups = any;
-    users.users = any;
+    users.users = sink (types.attrsOf userOf) { };
     virtualisation.diskSize = sink types.int 1024;
     virtualisation.docker.enable = off;
     virtualisation.memorySize = sink types.int 1024;
@@ -57,8 +82,10 @@ rec {
         home.activation = any;
         home.homeDirectory = sink types.str "/home/ann";
         home.packages = list;
+        services.podman.enable = off;
         systemd.user = any;
         xdg.configFile = any;
+        xdg.configHome = sink types.str "/home/ann/.config";
       }
       [
         self.homeModules.default

@@ -78,6 +78,7 @@ in
     expr = removeAttrs (instance plain) [ "ExecStart" ];
     expected = {
       BindPaths = [ "/run/user/390/podman" ];
+      BindReadOnlyPaths = [ ];
       CapabilityBoundingSet = "";
       Group = "mcp-code-bridge";
       IPAddressAllow = "localhost";
@@ -99,6 +100,7 @@ in
       ProtectKernelTunables = true;
       ProtectProc = "invisible";
       ProtectSystem = "strict";
+      ReadWritePaths = [ ];
       RemoveIPC = true;
       RestrictAddressFamilies = [
         "AF_UNIX"
@@ -113,6 +115,7 @@ in
       StandardOutput = "socket";
       StateDirectory = "mcp-code-bridge";
       StateDirectoryMode = "0700";
+      SuccessExitStatus = 143;
       SupplementaryGroups = [ ];
       SystemCallArchitectures = "native";
       SystemCallErrorNumber = "EPERM";
@@ -124,6 +127,106 @@ in
       User = "mcp-code-bridge";
       WorkingDirectory = "/var/lib/mcp-code-bridge";
     };
+  };
+  testSwitchLeavesClientsTheirBridge = {
+    expr = plain.systemd.services."mcp-code-bridge@".restartIfChanged;
+    expected = false;
+  };
+  testHttpComesBackWithTheEngine = {
+    expr = {
+      inherit (http.systemd.services.mcp-code-bridge-http) bindsTo wantedBy;
+    };
+    expected = {
+      bindsTo = [ "user@390.service" ];
+      wantedBy = [
+        "multi-user.target"
+        "user@390.service"
+      ];
+    };
+  };
+  testGroupIsMadeForAnotherUser = {
+    expr =
+      let
+        system = nixos {
+          services.mcp-code-bridge = {
+            enable = true;
+            user = "ann";
+            uid = 1000;
+          };
+          users.users.ann = {
+            autoSubUidGidRange = true;
+            linger = true;
+            uid = 1000;
+          };
+        };
+      in
+      {
+        complaints = complaints system;
+        groups = lib.attrNames system.users.groups;
+        users = lib.attrNames system.users.users;
+      };
+    expected = {
+      complaints = [ ];
+      groups = [ "mcp-code-bridge" ];
+      users = [ "ann" ];
+    };
+  };
+  testLingerIsOffByDefaultForAnotherUser = complains (nixos {
+    services.mcp-code-bridge = {
+      enable = true;
+      user = "ann";
+      uid = 1000;
+    };
+    users.users.ann = {
+      autoSubUidGidRange = true;
+      uid = 1000;
+    };
+  }) "E1";
+  testStateElsewhereIsWritable = {
+    expr =
+      let
+        paths = state_dir: {
+          inherit
+            (instance (system {
+              settings = { inherit state_dir; };
+            }))
+            BindPaths
+            ReadWritePaths
+            ;
+        };
+      in
+      [
+        (paths "/srv/bridge")
+        (paths "/home/ann/MCPs")
+      ];
+    expected = [
+      {
+        BindPaths = [ "/run/user/390/podman" ];
+        ReadWritePaths = [ "/srv/bridge" ];
+      }
+      {
+        BindPaths = [
+          "/run/user/390/podman"
+          "/home/ann/MCPs"
+        ];
+        ReadWritePaths = [ ];
+      }
+    ];
+  };
+  testArchiveAtHomeIsSeen = {
+    expr =
+      (instance (system {
+        settings.image_archive = "/home/ann/guest.tar";
+      })).BindReadOnlyPaths;
+    expected = [ "/home/ann/guest.tar" ];
+  };
+  testRemoteEngineIsReached = {
+    expr =
+      (instance (system {
+        settings.engine_host = "tcp://engine:2376";
+      }))
+        ? IPAddressDeny;
+    expected = false;
   };
   testServersNeedTheNetworkAndJit = {
     expr =

@@ -22,10 +22,7 @@ let
     ;
   samples = import ./samples.nix;
   own = self.packages.${pkgs.stdenv.hostPlatform.system};
-  clients = import ../clients.nix {
-    inherit lib;
-    isDarwin = false;
-  };
+  clients = lib.importJSON ../../bridge/catalog/src/clients.json;
 
   http = {
     enable = true;
@@ -56,7 +53,7 @@ let
   ann = home {
     programs.mcp-code-bridge = {
       enable = true;
-      clients = lib.attrNames clients;
+      clients = map (client: client.name) clients;
       podmanSocket.enable = true;
       servers.vault = vault;
     };
@@ -90,13 +87,19 @@ let
       ) ann.systemd.user.services
     )
     ++ tree "home" {
-      "bridge.yaml" = ann.xdg.configFile."mcp-code-bridge/bridge.yaml".text;
-      "everything.yaml" = everything.xdg.configFile."mcp-code-bridge/bridge.yaml".text;
       "activate.sh" = ann.home.activation.mcpCodeBridgeClients.data;
-      "clients.json" = builtins.toJSON (
-        lib.mapAttrsToList (_: client: { inherit (client) file title; }) clients
-      );
+      "clients.json" = builtins.toJSON clients;
     }
+    ++ [
+      {
+        name = "home/bridge.yaml";
+        path = ann.xdg.configFile."mcp-code-bridge/bridge.yaml".source;
+      }
+      {
+        name = "home/everything.yaml";
+        path = everything.xdg.configFile."mcp-code-bridge/bridge.yaml".source;
+      }
+    ]
   );
 in
 runCommand "mcp-code-bridge-units"

@@ -43,7 +43,7 @@ ok
 mkdir -p home/.config/zed home/.codex home/.cursor
 printf '{\n  // mine\n  "theme": "dark",\n}\n' >home/.config/zed/settings.json
 printf 'model = "x"\n' >home/.codex/config.toml
-printf '{"mcpServers":{"code":{"command":"old"},"other":{"command":"/bin/true"}}}' >home/.cursor/mcp.json
+printf '{"mcpServers":{"code":{"command":"/old/mcp-code-bridge"},"other":{"command":"/bin/true"}}}' >home/.cursor/mcp.json
 sed "s|/home/ann|$PWD/home|g" "$files/home/activate.sh" >activate.sh
 run() { "$@"; }
 for _ in first second; do
@@ -54,10 +54,12 @@ for _ in first second; do
 done
 [ ! -e sums ] || cmp sums sums.before
 grep -q '// mine' home/.config/zed/settings.json
+grep -q '"command": *"/old/mcp-code-bridge"' home/.cursor/mcp.json && exit 1
 grep -q '"other":{"command":"/bin/true"}' home/.cursor/mcp.json
-(cd home && HOME=$PWD MCP_BRIDGE_ALLOW_SELF_SERVER=on MCP_BRIDGE_CONFIG=$files/home/bridge.yaml mcp-code-bridge servers list --json) \
-  | jq -r --arg home "$PWD/home/" '.servers[] | select(.name == "code") | (.source, .passedOver[]) | "\(.client) \(.file | ltrimstr($home))"' | sort >seen
-jq -r '.[] | "\(.title) \(.file)"' "$files/home/clients.json" | sort >registered
+as_ann() { (cd home && HOME=$PWD MCP_BRIDGE_ALLOW_SELF_SERVER=on MCP_BRIDGE_CONFIG=$files/home/bridge.yaml mcp-code-bridge "$@"); }
+as_ann servers list --json | jq -r '.servers[] | select(.name == "code") | (.source, .passedOver[]) | .file' | sort >seen
+as_ann clients list --json | jq -r '.clients[] | select(.scope == "user" and .entries[0].name == "code") | .file' | sort >registered
+[ "$(wc -l <registered)" = "$(jq length "$files/home/clients.json")" ]
 diff registered seen >&2
 ok
 echo "units: $passed passed, 0 failed"

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use bridge_render::Payload;
-use bridge_session::{Captured, RunOutcome, Status};
+use bridge_broker::Summary;
+use bridge_render::Rendered;
+use bridge_session::{Captured, Ending, RunIdentity, RunOutcome, RunOutput};
 use bridge_settings::OutputMode;
 
 /// The median in milliseconds of `rounds`; `text_bytes` is the room.
@@ -15,9 +16,9 @@ pub(crate) fn megabyte(mode: OutputMode, text_bytes: u64, rounds: usize) -> f64 
         .map(|_| {
             let outcome = outcome(bytes.clone());
             let begun = Instant::now();
-            let payload = Payload::of_run(outcome, false, text_bytes);
-            let text = payload.text(mode);
-            let structured = payload.structured();
+            let answer = Rendered::of_run(&outcome, false, text_bytes);
+            let text = answer.text(mode);
+            let structured = answer.structured();
             let took = begun.elapsed();
             assert!(!text.is_empty() && structured.is_object());
             took
@@ -29,11 +30,24 @@ pub(crate) fn megabyte(mode: OutputMode, text_bytes: u64, rounds: usize) -> f64 
 
 fn outcome(stdout: Vec<u8>) -> RunOutcome {
     RunOutcome {
-        cell: 1,
-        stdout: Captured {
-            bytes: stdout,
-            ..Captured::default()
+        identity: RunIdentity {
+            session: "default".to_owned(),
+            cell: 1,
+            timeout: Duration::from_secs(30),
+            ..RunIdentity::default()
         },
-        ..RunOutcome::bare("default", Status::Success, Duration::from_secs(30))
+        ending: Ending::Success {
+            result: None,
+            exit_code: None,
+        },
+        output: RunOutput {
+            stdout: Captured {
+                bytes: stdout,
+                ..Captured::default()
+            },
+            ..RunOutput::default()
+        },
+        notes: Vec::new(),
+        calls: Summary::default(),
     }
 }

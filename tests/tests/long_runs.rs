@@ -57,7 +57,7 @@ fn a_run_goes_on_and_is_read_on(engine: &EngineUnderTest) {
     }
     bridge
         .call(&json!({"run": "nonsense"}))
-        .failed("validation_error", "there is no run");
+        .failed("validation_error", "no run");
     let pid = bridge.pid();
     bridge.finish();
     engine.assert_nothing_left_of(pid);

@@ -1,4 +1,4 @@
-//! Which servers a session reaches, and what its guest is told of them.
+//! Which servers a session can reach, and what its guest is told about them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, record, soon, stub, tool};
 
-/// A world with a broker and a session.
+/// A broker and one session of it, in a world of servers.
 pub(crate) struct Session {
     world: World,
     scope: Arc<Scope>,
@@ -57,7 +57,7 @@ impl Session {
         self.scope.run(context)
     }
 
-    /// One request in a run of its own.
+    /// Sends one request in a run of its own.
     async fn ask(&self, method: &str, params: Value) -> Result<Value, GuestError> {
         let (run, mut responses) = self.run();
         run.request(1, method, params);
@@ -138,7 +138,7 @@ async fn only_loaded_servers_are_reached_however_they_are_spelled() {
         message
     );
 
-    // Allowed for later calls too, until a reset.
+    // The server stays allowed for later calls, until a reset.
     session.load(&["Ji-ra"]).await.unwrap();
     session.call("ji_ra", "list", json!({})).await.unwrap();
     session.call("github", "list", json!({})).await.unwrap();
@@ -151,7 +151,7 @@ async fn only_loaded_servers_are_reached_however_they_are_spelled() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_come_up_costs_only_itself() {
+async fn server_that_does_not_come_up_costs_only_itself() {
     let broken = stub(&json!({"greeting": [{"stderr": "JIRA_TOKEN is not set\n"}, {"exit": 1}]}));
     let session = Session::new(&json!({"github": github(), "jira": broken}));
     let loaded = session.load(&["github", "jira"]).await.unwrap();
@@ -189,7 +189,7 @@ async fn a_server_that_does_not_come_up_costs_only_itself() {
 }
 
 #[tokio::test]
-async fn a_guest_is_given_what_is_new_only() {
+async fn guest_is_given_only_what_is_new() {
     let change = json!([
         {"tools": [tool("t2")]},
         {"notify": ["notifications/tools/list_changed", {}]},
@@ -279,7 +279,7 @@ async fn tools_are_found_and_described_without_being_loaded_once_they_are_known(
 }
 
 #[tokio::test]
-async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
+async fn hanging_server_does_not_hold_up_runs_that_do_not_name_it() {
     let session = Session::new(
         &json!({"good": github(), "hangs": stub(&json!({"greeting": ["until_cancelled"]}))}),
     );
@@ -303,7 +303,7 @@ async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
         matches!(other, bridge_upstream::Status::Starting(_)),
         "{other:?}"
     );
-    // Without any reset, and without a limit that would end the wait.
+    // Neither a reset nor a time limit ends the wait.
     let loaded = session.load(&["good"]).await.unwrap();
     assert_eq!(loaded.failed, []);
     assert_eq!(loaded.left[0].0.0, "hangs");
@@ -312,7 +312,7 @@ async fn a_hanging_server_is_no_concern_of_runs_that_do_not_name_it() {
 }
 
 #[tokio::test]
-async fn the_wait_of_a_call_that_gave_up_was_left_to_the_next_one() {
+async fn call_after_one_that_gave_up_does_not_wait_for_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let gate = folder.path().join("gate");
     let listener = tokio::net::UnixListener::bind(&gate).unwrap();
@@ -326,7 +326,7 @@ async fn the_wait_of_a_call_that_gave_up_was_left_to_the_next_one() {
     let loaded = session.load(&["good"]).await.unwrap();
     assert_eq!((loaded.failed.len(), loaded.left.len()), (0, 1));
     assert!(loaded.left[0].1.message.contains("was still starting"));
-    // Once it is up, it is there without being asked for again.
+    // Once the server is up, it is there without being asked for again.
     drop(opened);
     session
         .world
@@ -340,7 +340,7 @@ async fn the_wait_of_a_call_that_gave_up_was_left_to_the_next_one() {
 }
 
 #[tokio::test]
-async fn every_later_call_waited_for_a_server_that_had_failed_once() {
+async fn later_calls_do_not_wait_for_a_server_that_has_failed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record");
     let broken = stub(&json!({"record": path, "greeting": [{"exit": 1}]}));
@@ -352,7 +352,7 @@ async fn every_later_call_waited_for_a_server_that_had_failed_once() {
     let starts = || record(&path).iter().filter(started).count();
     let loaded = session.load(&["jira-cloud"]).await.unwrap();
     assert_eq!((loaded.failed.len(), loaded.left.len()), (1, 0));
-    // The guest still learns why it is not there.
+    // The guest still learns why the server is not there.
     for servers in [&["good"][..], &[]] {
         let loaded = session.load(servers).await.unwrap();
         assert_eq!((loaded.failed.len(), loaded.left.len()), (0, 1));

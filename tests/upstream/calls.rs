@@ -80,7 +80,7 @@ async fn calls_run_side_by_side_and_a_bounded_number_of_them() {
     for result in futures_util::future::join_all(calls).await {
         result.unwrap();
     }
-    // One by one they would take 5 s.
+    // One after another the calls would take 5 s.
     assert!(
         started.elapsed() < Duration::from_secs(4),
         "{:?}",
@@ -109,7 +109,7 @@ async fn calls_run_side_by_side_and_a_bounded_number_of_them() {
 }
 
 #[tokio::test]
-async fn a_large_result_passes_and_a_larger_one_is_refused_on_a_live_connection() {
+async fn large_result_passes_and_a_larger_one_is_refused_on_a_live_connection() {
     let world = World::stub(json!({"calls": {
         "fits": [[{"big": 16 * 1024 * 1024}]],
         "over": [[{"big": 17 * 1024 * 1024}]],
@@ -132,7 +132,7 @@ async fn a_large_result_passes_and_a_larger_one_is_refused_on_a_live_connection(
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_skipped_and_never_answered() {
+async fn output_that_is_not_a_message_is_skipped_and_never_answered() {
     let world = World::new(&[("stub", json!({}))]);
     let record = world.path("record");
     let noise = "Starting...\n\n\r\n{bad\n[]\n42\n\"text\"\n{\"jsonrpc\":\"2.0\"}\n{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}\n";
@@ -175,7 +175,7 @@ async fn what_is_no_message_is_skipped_and_never_answered() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_json_fails_its_call_at_once() {
+async fn answer_that_is_not_json_fails_its_call_at_once() {
     let world = World::stub(
         json!({"calls": {"nan": [[{"raw": "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"x\":NaN}}\n"}]]}}),
     );
@@ -191,7 +191,7 @@ async fn an_answer_that_is_no_json_fails_its_call_at_once() {
 }
 
 #[tokio::test]
-async fn a_wrong_id_answers_nobody() {
+async fn wrong_id_answers_no_call() {
     let world = World::stub(json!({"calls": {"wrong": [[
         {"raw": "{\"jsonrpc\":\"2.0\",\"id\":99999,\"result\":{\"content\":[\"wrong\"]}}\n"},
         {"raw": "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":{\"content\":[\"wrong\"]}}\n"},
@@ -204,7 +204,7 @@ async fn a_wrong_id_answers_nobody() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_cancelled_at_the_server_and_its_late_answer_ignored() {
+async fn cancelled_call_is_cancelled_at_the_server_and_its_late_answer_ignored() {
     let world = World::new(&[]);
     let record = world.path("record");
     let scenario = json!({"record": record, "calls": {"long": [["until_cancelled", "echo"]]}});
@@ -225,7 +225,7 @@ async fn a_cancelled_call_is_cancelled_at_the_server_and_its_late_answer_ignored
     assert!(matches!(result, Err(Error::Cancelled { .. })), "{result:?}");
     recorded(&record, |line| line.get("cancelled").is_some()).await;
 
-    // By the deadline, and by dropping the future.
+    // A call is given up by its deadline, and by dropping its future.
     let error = world
         .call_with("long", json!({}), &within(Duration::from_millis(500)))
         .await

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{STUB, World, client, record, recorded, soon, tool};
 
-/// A stub over HTTP; it ends with the value.
+/// A stub server over HTTP, which ends when this is dropped.
 struct Served {
     world: World,
     _process: Child,
@@ -23,7 +23,7 @@ impl Served {
         Self::with(scenario, json!({}), World::options()).await
     }
 
-    /// With more fields of its entry.
+    /// Starts a stub with more fields in its entry.
     async fn with(mut scenario: Value, fields: Value, options: Options) -> Self {
         let record = tempfile::tempdir().unwrap().keep().join("record");
         scenario["record"] = json!(record);
@@ -121,7 +121,7 @@ async fn answers_in_reverse_order_reach_their_calls() {
 }
 
 #[tokio::test]
-async fn a_lost_session_is_made_anew_and_a_session_is_deleted_in_the_end() {
+async fn lost_session_is_made_anew_and_a_session_is_deleted_at_the_end() {
     let served = Served::new(json!({"http": {"session": 4}})).await;
     for number in 0..10 {
         let result = served
@@ -135,7 +135,7 @@ async fn a_lost_session_is_made_anew_and_a_session_is_deleted_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_resumed() {
+async fn stream_that_breaks_off_is_resumed() {
     let served = Served::new(
         json!({"http": {"interrupt": true}, "calls": {"late": [[{"sleep_ms": 50}, "echo"]]}}),
     )
@@ -168,7 +168,7 @@ async fn refused_credentials_and_a_wanted_login_are_told_apart() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cannot_serve_says_what_it_is() {
+async fn endpoint_that_cannot_serve_is_described() {
     let served = Served::new(json!({"http": {"legacy": true}})).await;
     let text = served.failure().await;
     assert!(
@@ -229,7 +229,7 @@ async fn check_errors_and_sizes(sse: bool) {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_cancelled_at_the_server() {
+async fn cancelled_call_is_cancelled_at_the_server() {
     let served =
         Served::new(json!({"http": {"sse": true}, "calls": {"long": [["until_cancelled"]]}})).await;
     let cancel = CancellationToken::new();

@@ -32,7 +32,7 @@ fn recording(scenario: Value, options: bridge_upstream::Options) -> (World, std:
 }
 
 #[tokio::test]
-async fn what_a_server_had_logged_was_not_quoted_when_it_ended() {
+async fn log_messages_of_a_server_are_quoted_when_it_ends() {
     let log = |level: &str, data: Value| json!({"notify": ["notifications/message", {"level": level, "logger": "db", "data": data}]});
     let world = World::stub(json!({"calls": {
         "work": [[log("debug", json!("noise")), log("error", json!("no route")), log("warning", json!({"code": 7})), "echo"]],
@@ -48,7 +48,7 @@ async fn what_a_server_had_logged_was_not_quoted_when_it_ended() {
 }
 
 #[tokio::test]
-async fn a_death_fails_the_call_at_once_and_the_next_call_starts_afresh() {
+async fn death_fails_the_call_at_once_and_the_next_call_starts_afresh() {
     let (world, path) = recording(
         json!({"calls": {
             "die": [[{"stderr": "cannot go on\n"}, {"exit": 3}]],
@@ -59,7 +59,7 @@ async fn a_death_fails_the_call_at_once_and_the_next_call_starts_afresh() {
         World::options(),
     );
     world.call("echo", json!({})).await.unwrap();
-    // Another call that waits is failed as well.
+    // Another waiting call fails as well.
     let context = soon();
     let (waited, died) = tokio::join!(world.call_with("wait", json!({}), &context), async {
         recorded(&path, |line| line["params"]["name"] == "wait").await;
@@ -91,7 +91,7 @@ async fn a_death_fails_the_call_at_once_and_the_next_call_starts_afresh() {
     let text = world.call("mute", json!({})).await.unwrap_err().to_string();
     assert!(text.contains("closed its output"), "{text}");
     world.call("echo", json!({})).await.unwrap();
-    // No call was made twice.
+    // Every call was made once.
     for name in ["die", "crash", "mute"] {
         assert_eq!(
             record(&path)
@@ -106,7 +106,7 @@ async fn a_death_fails_the_call_at_once_and_the_next_call_starts_afresh() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_says_why_and_is_left_alone_for_a_while() {
+async fn server_that_does_not_start_says_why_and_is_left_alone_for_a_while() {
     let greeting = json!([{"stderr": "\u{1b}[31mJIRA_TOKEN is not set\u{1b}[0m\n"}, {"exit": 1}]);
     let (world, path) = recording(json!({"greeting": greeting}), World::options());
     let error = world.call("x", json!({})).await.unwrap_err();
@@ -120,7 +120,7 @@ async fn a_server_that_does_not_start_says_why_and_is_left_alone_for_a_while() {
         world.upstreams.status(&"stub".into()),
         Status::Failed(error)
     );
-    // Somebody may have mended it: the first retry is at once. Then it is left alone.
+    // Somebody may have mended it, so the first retry is immediate. Then the server is left alone.
     world.call("x", json!({})).await.unwrap_err();
     let error = world.call("x", json!({})).await.unwrap_err();
     assert!(matches!(error, Error::BackingOff { .. }), "{error}");
@@ -132,7 +132,7 @@ async fn a_server_that_does_not_start_says_why_and_is_left_alone_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_slow_start_is_joined_and_not_begun_again() {
+async fn slow_start_is_joined_and_not_begun_again() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("gate");
     let gate = UnixListener::bind(&socket).unwrap();
@@ -168,7 +168,7 @@ async fn a_slow_start_is_joined_and_not_begun_again() {
 }
 
 #[tokio::test]
-async fn a_start_has_its_own_limit() {
+async fn start_has_its_own_time_limit() {
     let mut entry = stub(&json!({"greeting": ["until_cancelled"]}));
     entry["startup_timeout_sec"] = json!(3);
     let world = World::with(
@@ -195,7 +195,7 @@ async fn a_start_has_its_own_limit() {
 }
 
 #[tokio::test]
-async fn a_missing_program_comes_with_the_path_that_was_searched() {
+async fn missing_program_is_reported_with_the_path_that_was_searched() {
     let world = World::with(
         &json!({"stub": {"command": "no-such-program-anywhere"}}),
         World::options(),
@@ -219,14 +219,14 @@ async fn stderr_is_drained_whatever_comes() {
 }
 
 #[tokio::test]
-async fn an_unused_server_is_stopped_and_started_again_when_needed() {
+async fn unused_server_is_stopped_and_started_again_when_needed() {
     let mut options = World::options();
     options.idle = Duration::from_millis(200);
     let (world, path) = recording(
         json!({"calls": {"busy": [[{"sleep_ms": 500}, "echo"]]}}),
         options,
     );
-    // Not while it works, however long that takes.
+    // A server that works is not unused, however long it takes.
     world.call("busy", json!({})).await.unwrap();
     assert_eq!(starts(&path), 1);
     let pid = pid(&path);
@@ -236,7 +236,7 @@ async fn an_unused_server_is_stopped_and_started_again_when_needed() {
     assert_eq!(starts(&path), 2);
 }
 
-/// The process that wrote the first line.
+/// The id of the process that wrote the first line.
 fn pid(path: &Path) -> i32 {
     let first = record(path).remove(0);
     first
@@ -248,11 +248,12 @@ fn pid(path: &Path) -> i32 {
         .unwrap()
 }
 
-/// Waits for the end of a process; there is no other sign of it.
+/// Waits for the end of a process, which only its id shows.
 async fn until_gone(pid: i32) {
     let process = rustix::process::Pid::from_raw(pid).unwrap();
     for _ in 0..2000 {
-        // A zombie that nobody waits for (init is not always there in containers) is as good as gone.
+        // A zombie that is not waited for (containers do not always have an init) is as good as
+        // gone.
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         if rustix::process::test_kill_process(process).is_err() || stat.contains(") Z ") {
             return;
@@ -309,10 +310,35 @@ async fn shutdown_ends_all_servers_with_their_children_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_killed_bridge_leaves_no_server_behind() {
+async fn shutdown_waits_for_servers_whose_definition_has_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let scenario = json!({"record": record, "calls": {"long": [["until_cancelled"]]}});
+    let world = World::stub(scenario.clone());
+    let mut changed = scenario;
+    changed["tools"] = json!([]);
+    let changed = World::stub(changed);
+    let (old, new) = (world.definition("stub"), changed.definition("stub"));
+    let context = soon();
+    let arguments = || crate::world::no_arguments();
+    let call = world.upstreams.call(old, "long", arguments(), &context);
+    let (ended, ()) = tokio::join!(call, async {
+        recorded(&record, |line| line["params"]["name"] == "long").await;
+        let called = world.upstreams.call(new, "echo", arguments(), &context);
+        called.await.unwrap();
+        // The old server still works on its call when the bridge ends.
+        world.upstreams.shutdown().await;
+    });
+    assert!(matches!(ended, Err(Error::Died { .. })), "{ended:?}");
+    let process = rustix::process::Pid::from_raw(pid(&record)).unwrap();
+    assert!(rustix::process::test_kill_process(process).is_err());
+}
+
+#[tokio::test]
+async fn killed_bridge_leaves_no_server_behind() {
     let world = World::new(&[]);
     let (record, child) = (world.path("record"), world.path("child"));
-    // It ignores the end of its input and SIGTERM, and so does its child.
+    // The server ignores the end of its input and SIGTERM, and so does its child.
     let scenario = json!({
         "stubborn": true,
         "record": record,

@@ -1,4 +1,4 @@
-//! Lists of tools: all pages, good tools only, told changes.
+//! Lists of tools: all pages are read, bad tools are skipped, announced changes are seen.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn all_pages_are_read() {
 }
 
 #[tokio::test]
-async fn endless_pages_end_with_what_was_got() {
+async fn endless_pages_end_with_the_entries_so_far() {
     let page = json!({"result": {"tools": [tool("a"), {"name": "bad", "inputSchema": 1}], "nextCursor": "x"}});
     let world = World::stub(json!({"methods": {"tools/list": [page]}}));
     let list = world.tools().await.unwrap();
@@ -41,7 +41,7 @@ async fn endless_pages_end_with_what_was_got() {
 }
 
 #[tokio::test]
-async fn a_told_change_is_seen_by_the_next_who_asks() {
+async fn announced_change_is_seen_by_the_next_caller() {
     let change = json!([
         {"tools": [tool("t1"), tool("t3")]},
         {"notify": ["notifications/tools/list_changed", {}]},
@@ -65,7 +65,7 @@ async fn a_told_change_is_seen_by_the_next_who_asks() {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_once() {
+async fn list_is_asked_for_once() {
     let world = World::new(&[]);
     let record = world.path("record");
     let scenario = json!({"record": record, "tools": [tool("a")]});
@@ -85,7 +85,7 @@ async fn a_list_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_kind_of_list_has_none_of_it() {
+async fn list_that_a_server_does_not_know_is_empty() {
     let world = World::stub(json!({"methods": {
         "tools/list": [{"error": {"code": -32601, "message": "no"}}],
         "prompts/list": [{"result": {"prompts": [{"name": "p"}]}}],
@@ -121,7 +121,7 @@ async fn a_server_without_a_kind_of_list_has_none_of_it() {
 }
 
 #[tokio::test]
-async fn a_server_of_a_revision_without_initialize_tells_of_changes_too() {
+async fn changes_are_announced_in_revisions_without_initialize_too() {
     let world = World::new(&[]);
     let record = world.path("record");
     let change = json!([

@@ -1,4 +1,5 @@
-//! OAuth: a server that wants a token, an authorization server that insists on how it is asked, and a user's browser.
+//! OAuth: a server that wants a token, an authorization server that is strict, and a user's
+//! browser.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,10 +17,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::World;
 
-/// The server and its authorization server in one.
+/// The server and its authorization server, in one.
 struct Site {
     base: String,
-    /// Registrations and token requests.
+    /// The registrations and token requests so far.
     seen: Mutex<Vec<Value>>,
 }
 
@@ -56,7 +57,7 @@ async fn mcp(
     headers: HeaderMap,
     Json(message): Json<Value>,
 ) -> Response {
-    // The first token has run out by the time that it arrives.
+    // The first token has expired by the time it arrives.
     if headers
         .get(header::AUTHORIZATION)
         .is_none_or(|value| value != "Bearer access-2")
@@ -120,7 +121,7 @@ async fn register(State(site): State<Arc<Site>>, Json(request): Json<Value>) -> 
 async fn authorize(Query(query): Query<HashMap<String, String>>) -> Response {
     assert_eq!(query["code_challenge_method"], "S256");
     let back = &query["redirect_uri"];
-    // What another page sends the browser to is none of this login's.
+    // An address that another page sends the browser to does not belong to this login.
     let forged = format!("{back}?error=forged&state=guessed");
     let host = forged.strip_prefix("http://").unwrap();
     let (host, path) = host.split_once('/').unwrap();
@@ -173,7 +174,7 @@ async fn fetch(host: &str, path: &str) -> String {
 }
 
 /// The user's browser: goes where it is sent.
-async fn browse(mut url: String) {
+pub(crate) async fn browse(mut url: String) {
     loop {
         let (host, path) = url
             .strip_prefix("http://")
@@ -193,7 +194,7 @@ async fn browse(mut url: String) {
 }
 
 #[tokio::test]
-async fn a_login_gives_tokens_that_are_refreshed_and_kept() {
+async fn login_gives_tokens_that_are_refreshed_and_kept() {
     let site = Site::start().await;
     let url = format!("{}/mcp", site.base);
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +217,8 @@ async fn a_login_gives_tokens_that_are_refreshed_and_kept() {
     let browser = browser.lock().unwrap().take().unwrap();
     browser.await.unwrap();
 
-    // The first token is refused and silently exchanged for the second, which the next bridge finds on disk.
+    // The first token is refused and silently exchanged for the second, which the next bridge finds
+    // on disk.
     assert_eq!(
         world.call("echo", json!({"a": 1})).await.unwrap()["structuredContent"],
         json!({"a": 1})
@@ -234,7 +236,7 @@ async fn a_login_gives_tokens_that_are_refreshed_and_kept() {
     assert_eq!(grants, ["authorization_code", "refresh_token"]);
     assert_eq!(seen[1].pointer("/token/resource"), Some(&json!(url)));
 
-    // A login that is worth nothing any more is told from none.
+    // After a logout the server needs a login again.
     tokens.remove().unwrap();
     let gone = World::with(&entry, options());
     assert!(
@@ -247,7 +249,7 @@ async fn a_login_gives_tokens_that_are_refreshed_and_kept() {
 }
 
 #[tokio::test]
-async fn a_refusal_was_told_as_a_missing_code_and_any_page_could_end_a_login() {
+async fn refusal_is_reported_as_such_and_other_pages_cannot_end_a_login() {
     let site = Site::start().await;
     let url = format!("{}/refused", site.base);
     let folder = tempfile::tempdir().unwrap();

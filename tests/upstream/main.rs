@@ -3,10 +3,12 @@
 
 mod broker;
 mod calls;
+mod challenges;
 mod http;
 mod life;
 mod lists;
 mod login;
 mod questions;
 mod requests;
+mod sessions;
 mod world;

@@ -13,7 +13,7 @@ fn elicits() -> Value {
 }
 
 #[tokio::test]
-async fn an_elicitation_has_four_outcomes() {
+async fn elicitation_has_four_outcomes() {
     let world = World::stub(json!({"calls": {"ask": [elicits()]}}));
     let answers = [
         (
@@ -156,7 +156,7 @@ async fn questions_within_results_are_answered_in_rounds() {
 }
 
 #[tokio::test]
-async fn a_server_is_told_what_the_client_offers() {
+async fn server_is_told_what_the_client_offers() {
     let (offering, ..) = client(Reply::Cancel);
     let all = json!({"elicitation": {"form": {}}, "sampling": {}});
     for (context, declared) in [(offering, all), (crate::world::soon(), json!({}))] {

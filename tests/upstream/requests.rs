@@ -40,7 +40,7 @@ async fn secrets_of_any_server_are_taken_out_of_results() {
 }
 
 #[tokio::test]
-async fn a_run_is_answered_counted_cancelled_and_summed_up() {
+async fn run_is_answered_counted_cancelled_and_summed_up() {
     let world = World::new(&[]);
     let file = world.path("record");
     let scenario = json!({
@@ -66,14 +66,15 @@ async fn a_run_is_answered_counted_cancelled_and_summed_up() {
             json!({"number": response.call})
         );
     }
-    // One is cancelled by the guest.
+    // The guest cancels one call.
     run.request(100, "call_tool", call("long", 0));
     recorded(&file, |line| line["params"]["name"] == "long").await;
     run.cancel(100);
     let refusal = responses.recv().await.unwrap().result.unwrap_err();
     assert_eq!(*refusal.details, json!({"reason": "cancelled"}));
     recorded(&file, |line| line.get("cancelled").is_some()).await;
-    // Three are under way at the end, two wait for their turn, and a number that is taken is not a new call.
+    // At the end three calls are under way and two wait for their turn; a number that is taken is
+    // not a new call.
     for number in 101..106 {
         run.request(number, "call_tool", call("long", number));
     }
@@ -106,7 +107,7 @@ async fn a_run_is_answered_counted_cancelled_and_summed_up() {
 }
 
 #[tokio::test]
-async fn calls_have_a_limit_and_so_do_answers_that_nobody_reads() {
+async fn calls_have_a_limit_and_so_do_answers_that_are_not_read() {
     let scenario = json!({"tools": [tool("t")]});
     let limits = Limits {
         calls: 3,

@@ -1,4 +1,4 @@
-//! What the tests share: a folder, a definition file in it, and the servers that it defines.
+//! What the tests share: a folder with a definition file, and the servers that it defines.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) fn stub(scenario: &Value) -> Value {
 }
 
 impl World {
-    /// These servers: each a scenario.
+    /// A world of these servers, each with its scenario.
     pub(crate) fn new(scenarios: &[(&str, Value)]) -> Self {
         let entries = scenarios
             .iter()
@@ -38,12 +38,12 @@ impl World {
         Self::with(&Value::Object(entries), Self::options())
     }
 
-    /// One server called `stub`.
+    /// A world of one server called `stub`.
     pub(crate) fn stub(scenario: Value) -> Self {
         Self::new(&[("stub", scenario)])
     }
 
-    /// These entries of a definition file.
+    /// A world with these entries in its definition file.
     pub(crate) fn with(entries: &Value, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("servers.json");
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// The definitions, looked at again when their file changes.
+    /// The definitions, read again when their file changes.
     pub(crate) fn watcher(&self) -> Arc<Watcher> {
         Arc::new(Watcher::new(self.search_paths.clone()))
     }
@@ -116,7 +116,7 @@ impl World {
     }
 }
 
-/// A call that the tests would notice to hang.
+/// A context in which a call that hangs ends soon enough for a test.
 pub(crate) fn soon() -> CallContext {
     within(Duration::from_secs(20))
 }
@@ -128,15 +128,19 @@ pub(crate) fn within(time: Duration) -> CallContext {
     }
 }
 
-/// What the stub has recorded, one value a line.
+/// What the stub has recorded, one value per line.
 pub(crate) fn record(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines()
+    // The stub may be in the middle of a line.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
 
-/// Waits until the record has a line that `wanted` recognises. The file is all there is to see of the other process.
+/// Waits until the record has a line that `wanted` recognises. The file is all that can be seen of
+/// the other process.
 pub(crate) async fn recorded(path: &Path, wanted: impl Fn(&Value) -> bool) -> Value {
     let patience = Instant::now() + Duration::from_secs(20);
     while Instant::now() < patience {

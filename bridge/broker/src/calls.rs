@@ -5,24 +5,24 @@ use std::fmt;
 
 use tokio_util::sync::CancellationToken;
 
-/// Names shown of tools, and of calls that were cut off.
+/// Most tools that a summary names.
 const SHOWN: usize = 5;
-/// Tools that are counted by name.
+/// Most tools that are counted by name.
 const NAMED: usize = 100;
 
-/// The table.
+/// The requests of one run that are under way, and counts of those that are not.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     pending: HashMap<u64, Call>,
-    /// Of the arguments of what is pending.
+    /// Bytes of the arguments of pending requests.
     bytes: usize,
     /// Tool calls so far, refused ones included.
     pub(super) made: u64,
     done: u64,
     tools: Vec<Tally>,
-    /// Changes to what is kept so far.
+    /// Changes so far of what is kept.
     pub(super) writes: u64,
-    /// No more are taken: the run has ended.
+    /// The run has ended, so that no more requests are taken.
     pub(super) closed: bool,
 }
 
@@ -61,7 +61,7 @@ impl Calls {
         );
     }
 
-    /// It is a call of this tool and waits for its turn.
+    /// The request is a call of this tool, and waits for its turn.
     pub(super) fn set_tool(&mut self, call: u64, tool: String) {
         if let Some(call) = self.pending.get_mut(&call) {
             // A server names its tools as it likes; the summary is one line.
@@ -73,14 +73,14 @@ impl Calls {
         }
     }
 
-    /// It goes to its server now.
+    /// The call goes to its server now.
     pub(super) fn set_started(&mut self, call: u64) {
         if let Some(call) = self.pending.get_mut(&call) {
             call.started = true;
         }
     }
 
-    /// It has its answer: that it failed, perhaps.
+    /// The call has its answer, which may be that it `failed`.
     pub(super) fn finish(&mut self, call: u64, failed: bool) {
         let Some(call) = self.pending.remove(&call) else {
             return;
@@ -99,7 +99,7 @@ impl Calls {
         }
     }
 
-    /// Cancels what is left and says what became of all calls.
+    /// Cancels calls that are left, and says what became of all of them.
     pub(super) fn close(&mut self) -> Summary {
         self.closed = true;
         self.bytes = 0;
@@ -125,9 +125,9 @@ impl Calls {
 /// The calls of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// `github.create_issue`.
+    /// Server and tool, such as `github.create_issue`.
     pub tool: String,
-    /// How many there were.
+    /// How many calls were answered.
     pub done: u64,
     /// How many of them failed.
     pub failed: u64,
@@ -157,18 +157,18 @@ fn tally(tallies: &mut Vec<Tally>, tool: String, failed: bool) {
 /// What became of the tool calls of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Answered, one way or the other.
+    /// Number of calls that were answered, one way or the other.
     pub done: u64,
-    /// Those, by tool, in the order of their first answers.
+    /// The answered calls by tool, in the order of their first answers.
     pub tools: Vec<Tally>,
-    /// Under way when the run ended, by server and tool; their effects are unknown.
+    /// Calls under way when the run ended, by server and tool; their effects are unknown.
     pub cancelled: Vec<String>,
-    /// Waiting for their turn; they never reached a server.
+    /// Number of calls that waited for their turn and never reached a server.
     pub not_started: u64,
 }
 
 impl Summary {
-    /// There was no tool call at all.
+    /// Whether the run made no tool call at all.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -178,12 +178,12 @@ impl Summary {
         self.tools.iter().map(|tally| tally.failed).sum()
     }
 
-    /// The end of the run was the end of some calls.
+    /// Whether the end of the run cut calls off.
     pub fn is_cut_off(&self) -> bool {
         !self.cancelled.is_empty() || self.not_started > 0
     }
 
-    /// Those that were cut off, by tool.
+    /// Calls that were cut off, by tool.
     fn cut_off(&self) -> Vec<Tally> {
         let mut tallies = Vec::new();
         for tool in &self.cancelled {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_tool_wrote_lines_of_its_own_into_the_answer() {
+    fn tool_names_cannot_add_lines_to_the_summary() {
         let mut calls = Calls::default();
         calls.add(1, 1, CancellationToken::new());
         calls.set_tool(1, "s.a\nstatus: success".to_owned());

@@ -42,8 +42,8 @@ impl Drop for Unread {
     }
 }
 
-/// What became of one request. As long as an outcome is kept, its request counts as being worked on: a guest that does not
-/// read its answers gets no more of them.
+/// What became of one request. As long as an outcome is kept, its request counts as being worked
+/// on: a guest that does not read its answers gets no more of them.
 #[derive(Debug)]
 pub struct Outcome {
     /// The number that the guest gave the request.

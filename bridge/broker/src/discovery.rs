@@ -1,4 +1,5 @@
-//! What user code can find out about servers and tools without starting anything that it may not use.
+//! What user code can find out about servers and tools without starting anything that it may not
+//! use.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use bridge_catalog::{Catalog, CatalogEntry, Definition, Outcome};
 use bridge_tools::{Detail, ServerTools, ToolDoc};
 use bridge_upstream::{CallContext, Status};
 
-/// Hits of one search.
+/// Most hits of one search.
 const MOST_HITS: usize = 20;
 const USUAL_HITS: usize = 5;
-/// Names of servers that were never started.
+/// Most names of servers that were never started in one answer.
 const MOST_NAMES: usize = 50;
 
 impl ActiveRun {
@@ -76,7 +77,8 @@ impl ActiveRun {
         Ok(entry)
     }
 
-    /// Docs of a server's tools, or of one: from the server where it is loaded, else from what is remembered of it.
+    /// Docs of a server's tools, or of one: from the server where it is loaded, else from what is
+    /// remembered of it.
     pub(super) async fn docs(
         &self,
         catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! Why a request has no result, in the shape that the guest raises it.
+//! Why a request has no result, as the exception that the guest raises.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use bridge_catalog::ServerName;
 use bridge_upstream::{self as upstream, RpcError};
 use bridge_wire as wire;
 
-/// The exception that user code sees.
+/// Class of the exception that user code sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `ToolError`: the tool said no.
+    /// `ToolError`: the tool reported an error.
     Tool,
-    /// `MCPError`: the server or the way to it failed.
+    /// `MCPError`: the server, or the connection to it, failed.
     Mcp,
-    /// `NameError`: there is no such thing, or it is not loaded.
+    /// `NameError`: a name is unknown, or its server is not loaded.
     Name,
     /// `PermissionError`: it is not allowed.
     Permission,
@@ -26,15 +26,15 @@ pub enum Kind {
 /// A request that was refused or failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GuestError {
-    /// The exception.
+    /// Class of the exception.
     pub kind: Kind,
-    /// Its text.
+    /// Text of the exception.
     pub message: String,
-    /// The server it is about.
+    /// Server that the request was about.
     pub server: Option<String>,
-    /// The tool it is about.
+    /// Tool that the request was about.
     pub tool: Option<String>,
-    /// What else is known.
+    /// Further facts, for code that looks at them.
     pub details: Box<Value>,
 }
 

@@ -1,7 +1,15 @@
-//! The one way from a guest to anything on the host: every request of user code is checked here, then passed on.
+//! The one way from a guest to anything on the host: every request of user code is checked here,
+//! then passed on.
 //!
-//! A [`Scope`] belongs to one Python session and knows which servers it may use; a [`Run`] to one execution and knows
-//! its calls. Whatever goes back to the guest has had all configured secrets taken out.
+//! **Owns** which servers a session may use, the bounds of a run's requests, and the removal of
+//! configured secrets from everything that goes back to the guest. **Must never know** how frames
+//! are written (outcomes are handed to the session, which maps them), how a server is reached
+//! (`bridge-upstream`), or how a run is stopped.
+//!
+//! Enter through [`Broker::new`] and [`Broker::scope`]. A [`Scope`] belongs to one Python session:
+//! [`Scope::load`] brings up servers, [`Scope::run`] begins a [`Run`]. A run belongs to one
+//! execution: [`Run::request`] takes a request, whose [`Outcome`] comes through the run's receiver,
+//! and [`Run::end`] cancels what is left.
 
 mod calls;
 mod context;
@@ -96,7 +104,7 @@ impl Broker {
         })
     }
 
-    /// What outlives sessions.
+    /// The store of what outlives sessions.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -123,7 +131,8 @@ impl Broker {
         }
     }
 
-    /// The secrets of the definitions as their files are now. Blocks for as long as files take to read.
+    /// The secrets of the definitions as their files are now. Blocks for as long as files take to
+    /// read.
     pub fn secrets(&self) -> Arc<Secrets> {
         self.secrets_of(&self.watcher.current())
     }
@@ -151,7 +160,8 @@ pub struct Scope {
     broker: Arc<Broker>,
     permits: Arc<Semaphore>,
     allowed: Mutex<BTreeSet<ServerName>>,
-    /// The definitions as they were when servers were last loaded: what a run was given stays the same while it runs.
+    /// The definitions as they were when servers were last loaded: what a run was given stays the
+    /// same while it runs.
     catalog: Mutex<Option<Arc<Catalog>>>,
     /// The tools that the guest has proxies for.
     installed: Mutex<BTreeMap<ServerName, Arc<ServerTools>>>,
@@ -181,8 +191,8 @@ impl Scope {
         lock(&self.allowed).contains(name)
     }
 
-    /// The definition of a server that the session may use. The only way to one: whatever a guest calls it, it is looked
-    /// up in the catalog first and then in the list.
+    /// The definition of a server that the session may use. The only way to one: whatever a guest
+    /// calls it, it is looked up in the catalog first and then in the list.
     fn definition<'c>(
         &self,
         catalog: &'c Catalog,

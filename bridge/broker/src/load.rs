@@ -1,5 +1,5 @@
-//! Gives a session the servers that a call of `run_python` asks for: names checked, servers started side by side, and
-//! what the guest needs for their proxies.
+//! Gives a session the servers that a call of `run_python` asks for: names checked, servers started
+//! side by side, and what the guest needs for their proxies.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,24 +15,25 @@ use bridge_wire::{ServerCard, ToolCard};
 /// More servers in one call are more likely a mistake than a wish.
 const MOST_SERVERS: usize = 100;
 
-/// What came of loading.
+/// What loading has come to.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// Servers whose proxies the guest has to make, or make anew.
     pub install: Vec<LoadedServer>,
     /// Servers that were tried and are not up, and why.
     pub failed: Vec<(ServerName, GuestError)>,
-    /// Those that failed in an earlier call, and were not tried again: this one has nothing to do with them.
+    /// Servers that failed in an earlier call and were not tried again, because this call has
+    /// nothing to do with them.
     pub left: Vec<(ServerName, GuestError)>,
     /// Names of other servers that could be loaded.
     pub known: Vec<String>,
 }
 
-/// Why a server of the session is not there.
+/// Why a server of the session is not up.
 pub(super) struct Failure {
     /// The hash of the definition that was tried.
     of: String,
-    /// It was still starting when the call had waited for as long as it could.
+    /// The server was still starting when the call had waited for as long as it could.
     was_starting: bool,
     refusal: GuestError,
 }
@@ -75,9 +76,10 @@ fn to_card<'a>(tool: &'a Tool, alias: &'a str) -> ToolCard<'a> {
 }
 
 impl Scope {
-    /// Adds `servers` to what the session may use and brings up all that it may use. A name that nobody knows refuses
-    /// the whole call before anything is started; a server that does not come up costs only itself, and later calls
-    /// nothing: it is tried again by one that asks for it, whose `code` mentions it, or when its definition has changed.
+    /// Adds `servers` to what the session may use and brings up all that it may use. A name that
+    /// nobody knows refuses the whole call before anything is started; a server that does not come
+    /// up costs only itself, and later calls nothing: it is tried again by one that asks for it,
+    /// whose `code` mentions it, or when its definition has changed.
     pub async fn load(
         &self,
         servers: &[String],
@@ -108,7 +110,8 @@ impl Scope {
         let definitions = catalog
             .definitions()
             .filter(|definition| allowed.contains(&definition.name));
-        // What was loaded before is only looked at again: a server that has gone down since comes up when it is called.
+        // What was loaded before is only looked at again: a server that has gone down since comes
+        // up when it is called.
         let (new, old): (Vec<_>, Vec<_>) = definitions.partition(|definition| {
             asked.iter().any(|asked| asked.name == definition.name)
                 || !lock(&self.installed).contains_key(&definition.name)
@@ -160,7 +163,7 @@ impl Scope {
         Ok(loaded)
     }
 
-    /// Why the server did not come up when it was last tried as it is defined now.
+    /// Why the server did not come up, where it was last tried with its present definition.
     fn failure(&self, definition: &Definition) -> Option<GuestError> {
         let failures = lock(&self.failures);
         let failure = failures.get(&definition.name)?;
@@ -188,7 +191,7 @@ impl Scope {
         self.broker.upstreams.status(&definition.name)
     }
 
-    /// Only what the guest does not have already.
+    /// Adds the server to what the guest is given, unless the guest has it already.
     fn install(&self, definition: &Arc<Definition>, tools: Arc<ServerTools>, loaded: &mut Loaded) {
         let mut installed = lock(&self.installed);
         let before = installed.insert(definition.name.clone(), Arc::clone(&tools));
@@ -201,7 +204,8 @@ impl Scope {
     }
 }
 
-/// Whether code may be about a server: it has its variable, its module, or its name as a text.
+/// Whether code may be about a server: it mentions the server's variable, its module, or its name
+/// as a string.
 fn mentions(code: &str, definition: &Definition) -> bool {
     let (name, alias) = (&definition.name.0, &definition.alias);
     [
@@ -222,7 +226,7 @@ fn known(catalog: &Catalog, allowed: &HashSet<ServerName>) -> Vec<String> {
 }
 
 impl super::Broker {
-    /// The tools of a server, from itself; noted in the book.
+    /// The tools of a server, as the server lists them; the book notes them.
     pub(super) async fn tools(
         &self,
         definition: &Arc<Definition>,
@@ -232,7 +236,8 @@ impl super::Broker {
         Ok(self.name_tools(definition, &list))
     }
 
-    /// The names of tools are made once for each list, not with each call.
+    /// The tools of a list with their names in Python, which are made once for each list and not
+    /// with each call.
     pub(super) fn name_tools(
         &self,
         definition: &Definition,

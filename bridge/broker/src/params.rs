@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{GuestError, Kind};
 
-/// Parameters of `query_tool_docs`.
+/// Which docs a `query_tool_docs` request wants.
 #[derive(Debug, Deserialize)]
 pub(super) struct DocsQuery {
     pub(super) server: String,
@@ -14,7 +14,7 @@ pub(super) struct DocsQuery {
     pub(super) detail: Option<String>,
 }
 
-/// Parameters of `search_tool_docs`.
+/// What a `search_tool_docs` request looks for.
 #[derive(Debug, Deserialize)]
 pub(super) struct Search {
     pub(super) query: String,
@@ -28,7 +28,7 @@ pub(super) fn fields<T: DeserializeOwned>(method: &str, params: Value) -> Result
         .map_err(|error| GuestError::new(Kind::Type, format!("{method}: {error}")))
 }
 
-/// An object of the entries that are there.
+/// An object of those entries that are not null.
 pub(super) fn object(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let entries = entries.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(

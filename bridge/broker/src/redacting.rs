@@ -1,4 +1,5 @@
-//! The secrets of all definitions, and the client behind a run with all of them taken out of what servers ask and tell it.
+//! The secrets of all definitions, and the client behind a run with all of them taken out of what
+//! servers ask and tell it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,8 +10,9 @@ use serde_json::Value;
 use bridge_catalog::Catalog;
 use bridge_upstream::{Event, Interact, Question, Redactor, Reply};
 
-/// The secrets of one catalog. What finds them is made when it is first needed: with hundreds of definitions that takes
-/// milliseconds, and most starts of a session show nothing in which a secret could be.
+/// The secrets of one catalog. What finds them is made when it is first needed: with hundreds of
+/// definitions that takes milliseconds, and most starts of a session show nothing in which a secret
+/// could be.
 pub struct Secrets {
     catalog: Arc<Catalog>,
     redactor: OnceLock<Redactor>,
@@ -34,7 +36,7 @@ impl Secrets {
             .get_or_init(|| Redactor::new(self.catalog.secrets().map(ExposeSecret::expose_secret)))
     }
 
-    /// Likewise, not at the cost of what else runs here.
+    /// What hides the secrets; making it does not block this thread.
     pub(super) async fn ready(self: Arc<Self>) -> Redactor {
         if let Some(redactor) = self.redactor.get() {
             return redactor.clone();
@@ -46,7 +48,7 @@ impl Secrets {
     }
 }
 
-/// The client, seen by one call of a server.
+/// The client as one call of a server sees it.
 pub(super) struct Redacting {
     pub(super) client: Arc<dyn Interact>,
     pub(super) redactor: Redactor,

@@ -75,7 +75,7 @@ struct Prompt {
 }
 
 impl Request {
-    /// It is about what there is now, and not about what the run was given.
+    /// Whether the request is about what there is now, and not about what the run was given.
     pub(super) fn looks_around(&self) -> bool {
         matches!(
             self,
@@ -86,13 +86,14 @@ impl Request {
         )
     }
 
-    /// Reads a request; what is wrong with it is the guest's runtime's fault, or that of user code that found the way
-    /// around it.
+    /// Reads a request. An error is a fault of the guest's runtime, or of user code that went
+    /// around the runtime.
     pub(super) fn read(method: &str, mut params: Value) -> Result<Self, GuestError> {
         if let Some(request) = StateRequest::read(method, &mut params) {
             return request.map(Self::State);
         }
-        // Arguments are taken out first, and kept as text from here on: they may hold anything, and pass unchanged.
+        // Arguments are taken out first, and kept as text from here on: they may hold anything, and
+        // pass unchanged.
         let arguments = params
             .as_object_mut()
             .and_then(|params| params.shift_remove("arguments"));
@@ -150,7 +151,7 @@ impl Request {
 }
 
 impl ActiveRun {
-    /// Does what is asked for.
+    /// Answers a request.
     pub(super) async fn answer(
         &self,
         call: u64,
@@ -234,7 +235,7 @@ impl ActiveRun {
         result.map_err(|error| GuestError::from(error).of_tool(&name))
     }
 
-    /// The name on the wire of a tool that the server offers, or why it does not.
+    /// The server's own name of a tool that the server offers, or why it does not offer it.
     async fn offered(
         &self,
         definition: &Arc<Definition>,
@@ -259,7 +260,7 @@ impl ActiveRun {
                 format!("{server}.{tool} is left out by the definition of the server"),
             );
         }
-        // Its description is bad, or did not arrive; the tool itself may work.
+        // The tool's description is bad, or did not arrive; the tool itself may work.
         if list.skipped.contains_key(tool) || list.incomplete.is_some() {
             return Ok(tool.to_owned());
         }

@@ -1,4 +1,5 @@
-//! One execution's requests: each a task, a bounded number at once, all of them over when the run is.
+//! One execution's requests: each a task, a bounded number at once, all of them over when the run
+//! is.
 
 use std::sync::Arc;
 
@@ -22,8 +23,9 @@ pub struct Run {
 }
 
 impl Scope {
-    /// Begins a run; outcomes of its requests come through the receiver. There are at most [`super::Limits::pending`] of
-    /// them, and those with results are counted against [`super::Limits::parallel`] until they are dropped.
+    /// Begins a run; outcomes of its requests come through the receiver. There are at most
+    /// [`super::Limits::pending`] of them, and those with results are counted against
+    /// [`super::Limits::parallel`] until they are dropped.
     pub fn run(self: &Arc<Self>, context: RunContext) -> (Run, mpsc::UnboundedReceiver<Outcome>) {
         let (outcomes, receiver) = mpsc::unbounded_channel();
         let context = RunContext {
@@ -73,8 +75,8 @@ impl Run {
     fn admit(&self, call: u64, bytes: usize) -> Admission {
         let limits = self.active.scope.broker.limits;
         let mut calls = lock(&self.active.calls);
-        // Answers to requests of a run that is over, or to a number that is taken, would mean something else to
-        // the guest than to us.
+        // Answers to requests of a run that is over, or to a number that is taken, would mean
+        // something else to the guest than to us.
         if calls.closed || calls.contains(call) {
             return Admission::Ignored;
         }

@@ -49,7 +49,7 @@ struct Tool {
 }
 
 impl StateRequest {
-    /// `None` where the method is none of the store's.
+    /// Reads a request to the store; `None` where the method belongs to something else.
     pub(super) fn read(method: &str, params: &mut Value) -> Option<Result<Self, GuestError>> {
         let known = method.starts_with("memory.") || method.starts_with("tools.");
         known.then(|| Self::read_known(method, params))
@@ -109,7 +109,7 @@ impl StateRequest {
         }
     }
 
-    /// It changes what is kept.
+    /// Whether the request changes what is kept.
     pub(super) fn writes(&self) -> bool {
         !matches!(
             self,
@@ -174,16 +174,20 @@ fn record(loaded: &Loaded, with_value: bool) -> Payload {
 }
 
 impl ActiveRun {
-    /// Asks the store, in a thread that may block.
+    /// Asks the store, on a thread that may block.
     pub(super) async fn state(&self, request: StateRequest) -> Result<Payload, GuestError> {
         let store = Arc::clone(&self.scope.broker.store);
         let origin = self.context.origin.clone();
         let answer = tokio::task::spawn_blocking(move || request.answer(&store, &origin)).await;
         match answer {
             Ok(answer) => Ok(answer?),
+            Err(error) if error.is_panic() => {
+                let message = "the store failed by a fault of the bridge";
+                Err(GuestError::new(Kind::Mcp, message).because("bug"))
+            }
             Err(_) => {
-                Err(GuestError::new(Kind::Mcp, "the bridge is shutting down")
-                    .because("shutting_down"))
+                let message = "the bridge is shutting down";
+                Err(GuestError::new(Kind::Mcp, message).because("shutting_down"))
             }
         }
     }
@@ -201,7 +205,7 @@ impl From<store::Error> for GuestError {
         };
         let refusal = Self::new(kind, error.to_string()).because(error.reason());
         match error {
-            // What is there now saves the guest the way to ask for it.
+            // The present value saves the guest another request.
             Error::Conflict { current, .. } => {
                 let current = current.map(|current| record(&current, true).value());
                 Self {

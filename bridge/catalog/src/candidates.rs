@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::dialect::{self, Dialect};
 use super::document::Syntax;
+use super::register::{self, Client, Scope};
 use super::search_paths::{Platform, SearchPaths};
 
 /// A file or folder that may hold definitions.
@@ -21,6 +22,8 @@ pub(super) struct Candidate {
     pub(super) must_exist: bool,
     /// Why the file is not read although people put definitions there.
     pub(super) never: Option<&'static str>,
+    /// The client and the scope for which the bridge itself can be entered here.
+    pub(super) registers: Option<(&'static Client, Scope)>,
 }
 
 impl Candidate {
@@ -37,6 +40,14 @@ impl Candidate {
             limit: 4 << 20,
             must_exist: false,
             never: None,
+            registers: None,
+        }
+    }
+
+    fn registers(self, client: &'static Client, scope: Scope) -> Self {
+        Self {
+            registers: Some((client, scope)),
+            ..self
         }
     }
 
@@ -67,8 +78,10 @@ impl SearchPaths {
         );
         list.extend([
             Candidate::folder(&dialect::SHARED, here("mcp-servers")),
-            Candidate::file(&dialect::CLAUDE_PROJECT, here(".mcp.json")),
-            Candidate::file(&dialect::VS_CODE, here(".vscode/mcp.json")),
+            Candidate::file(&dialect::CLAUDE_PROJECT, here(".mcp.json"))
+                .registers(&register::CLAUDE_CODE, Scope::Project),
+            Candidate::file(&dialect::VS_CODE, here(".vscode/mcp.json"))
+                .registers(&register::VSCODE, Scope::Project),
         ]);
         self.of_clients(&mut list);
         list.extend(self.extra.iter().map(|path| Candidate {
@@ -90,47 +103,52 @@ impl SearchPaths {
             Candidate {
                 limit: 64 << 20,
                 ..Candidate::file(&dialect::CLAUDE_CODE, claude.join(".claude.json"))
+                    .registers(&register::CLAUDE_CODE, Scope::User)
             },
-            Candidate::file(&dialect::CURSOR, home(".cursor/mcp.json")),
-            Candidate::file(&dialect::CURSOR, self.cwd.join(".cursor/mcp.json")),
+            Candidate::file(&dialect::CURSOR, home(".cursor/mcp.json"))
+                .registers(&register::CURSOR, Scope::User),
+            Candidate::file(&dialect::CURSOR, self.cwd.join(".cursor/mcp.json"))
+                .registers(&register::CURSOR, Scope::Project),
             Candidate::file(&dialect::OPENCODE, home(".opencode.json")),
         ]);
         for path in ["opencode/opencode.json", "opencode/opencode.jsonc"] {
-            list.extend(
-                self.configured(path)
-                    .into_iter()
-                    .map(|path| Candidate::file(&dialect::OPENCODE, path)),
-            );
+            list.extend(first_registers(
+                self.configured(path),
+                &dialect::OPENCODE,
+                Some(&register::OPENCODE),
+            ));
         }
-        list.push(Candidate::file(
-            &dialect::WINDSURF,
-            home(".codeium/windsurf/mcp_config.json"),
-        ));
+        list.push(
+            Candidate::file(
+                &dialect::WINDSURF,
+                home(".codeium/windsurf/mcp_config.json"),
+            )
+            .registers(&register::WINDSURF, Scope::User),
+        );
         let application = |path: &str| match self.platform {
             Platform::Linux => self.configured(path),
             Platform::MacOs => vec![home("Library/Application Support").join(path)],
         };
-        let application_file = |list: &mut Vec<Candidate>, dialect, path: &str| {
-            list.extend(
-                application(path)
-                    .into_iter()
-                    .map(|path| Candidate::file(dialect, path)),
-            );
+        let application_file = |list: &mut Vec<Candidate>, dialect, path: &str, client| {
+            list.extend(first_registers(application(path), dialect, client));
         };
         application_file(
             list,
             &dialect::CLAUDE_DESKTOP,
             "Claude/claude_desktop_config.json",
+            Some(&register::CLAUDE_DESKTOP),
         );
         application_file(
             list,
             &dialect::CLAUDE_PROJECT,
             "Claude/claude_code_config.json",
+            None,
         );
         application_file(
             list,
             &dialect::CLAUDE_PROJECT,
             "Claude Code/claude_code_config.json",
+            None,
         );
         list.extend([
             Candidate::file(&dialect::CLAUDE_CODE, home(".claude/settings.json")),
@@ -138,26 +156,34 @@ impl SearchPaths {
                 &dialect::CLAUDE_CODE,
                 home(".claude/claude_code_config.json"),
             ),
-            Candidate::file(&dialect::GEMINI, home(".gemini/settings.json")),
+            Candidate::file(&dialect::GEMINI, home(".gemini/settings.json"))
+                .registers(&register::GEMINI, Scope::User),
             Candidate::file(
                 &dialect::CODEX,
                 self.folder("CODEX_HOME", home(".codex"))
                     .join("config.toml"),
-            ),
+            )
+            .registers(&register::CODEX, Scope::User),
         ]);
-        for editor in ["Code", "Code - Insiders", "VSCodium"] {
+        for (editor, client) in [
+            ("Code", &register::VSCODE),
+            ("Code - Insiders", &register::VSCODE_INSIDERS),
+            ("VSCodium", &register::VSCODIUM),
+        ] {
             application_file(
                 list,
                 &dialect::VS_CODE_SETTINGS,
                 &format!("{editor}/User/settings.json"),
+                None,
             );
-            application_file(list, &dialect::VS_CODE, &format!("{editor}/User/mcp.json"));
+            let path = format!("{editor}/User/mcp.json");
+            application_file(list, &dialect::VS_CODE, &path, Some(client));
         }
-        list.extend(
-            self.configured("zed/settings.json")
-                .into_iter()
-                .map(|path| Candidate::file(&dialect::ZED, path)),
-        );
+        list.extend(first_registers(
+            self.configured("zed/settings.json"),
+            &dialect::ZED,
+            Some(&register::ZED),
+        ));
     }
 
     /// Files that people put definitions into although no client reads them; reported when they exist.
@@ -178,4 +204,19 @@ impl SearchPaths {
             "servers of plugins are out of scope; copy a definition to one of the files above",
         ));
     }
+}
+
+/// Files at several places, of which the client itself reads the first.
+fn first_registers(
+    paths: Vec<PathBuf>,
+    dialect: &'static Dialect,
+    client: Option<&'static Client>,
+) -> impl Iterator<Item = Candidate> {
+    paths.into_iter().enumerate().map(move |(index, path)| {
+        let candidate = Candidate::file(dialect, path);
+        match client {
+            Some(client) if index == 0 => candidate.registers(client, Scope::User),
+            _ => candidate,
+        }
+    })
 }

@@ -95,8 +95,9 @@ pub(super) fn parse(text: &str, syntax: Syntax) -> Result<Option<Node>, (usize, 
     }
 }
 
-fn parse_json(text: &str) -> Result<Option<Node>, (usize, Reason)> {
-    let options = jsonc_parser::ParseOptions {
+/// JSON with comments and trailing commas, and nothing else.
+pub(super) fn json_options() -> jsonc_parser::ParseOptions {
+    jsonc_parser::ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
         allow_loose_object_property_names: false,
@@ -107,7 +108,11 @@ fn parse_json(text: &str) -> Result<Option<Node>, (usize, Reason)> {
         allow_bare_decimal_point_numbers: false,
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
-    };
+    }
+}
+
+fn parse_json(text: &str) -> Result<Option<Node>, (usize, Reason)> {
+    let options = json_options();
     let parsed =
         jsonc_parser::parse_to_ast(text, &jsonc_parser::CollectOptions::default(), &options)
             .map_err(|error| {

@@ -26,6 +26,7 @@ mod identity;
 mod load;
 mod problem;
 mod read;
+pub mod register;
 mod search_paths;
 mod watch;
 

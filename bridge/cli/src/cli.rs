@@ -3,6 +3,7 @@
 //! Data goes to stdout, everything else to stderr.
 
 mod bridge;
+mod clients;
 mod completions;
 mod config;
 mod doctor;
@@ -65,6 +66,8 @@ enum Command {
     Image(image::Image),
     /// Check everything a sandbox needs, and say how to mend what is wrong.
     Doctor(doctor::Doctor),
+    /// Enter this bridge in the configuration of MCP clients.
+    Clients(clients::Clients),
     /// Check a settings file.
     Config(config::Config),
     /// Print a completion script for a shell.
@@ -173,6 +176,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Completions(completions)) => return completions.print(),
         Some(Command::Man(man)) => return man.print(),
         Some(Command::Config(config)) => return config.run(),
+        Some(Command::Clients(clients)) => return clients.run(&HostEnv::of_process()),
         // Needs no settings, and must not fail for a bad one.
         Some(Command::Guardian) => {
             bridge_guardian::run(std::io::stdin().lock(), |owners| {
@@ -208,7 +212,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Image(image)) => image.run(&loaded),
         Some(Command::Doctor(doctor)) => doctor.run(&loaded),
         Some(
-            Command::Completions(_) | Command::Config(_) | Command::Man(_) | Command::Guardian,
+            Command::Clients(_)
+            | Command::Completions(_)
+            | Command::Config(_)
+            | Command::Man(_)
+            | Command::Guardian,
         ) => ExitCode::SUCCESS,
     }
 }

@@ -1,8 +1,8 @@
 //! Lines out of arbitrary pieces, bounded whatever comes.
 //!
-//! [`LineDecoder`] cuts pieces into lines. A line over the limit is not kept: an [`Overflow`] policy
-//! is fed its bytes and says what is remembered of it. A line that lies within one piece is handed
-//! out without copying.
+//! [`LineDecoder`] cuts pieces into lines. A line over the limit is not kept: an [`Overflow`]
+//! policy is fed its bytes and says what is remembered of it. A line that lies within one piece is
+//! handed out without copying.
 
 use bytes::{Buf, Bytes};
 

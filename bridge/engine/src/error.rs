@@ -1,8 +1,11 @@
 //! What can go wrong with an engine, in words for the person who has to mend it.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use bridge_common::error::io_reason;
 use bridge_settings::EngineKind;
 
 /// What can go wrong with an engine.
@@ -38,14 +41,16 @@ pub enum Error {
         after: Duration,
     },
     /// It said no.
-    #[error("{engine} could not {act}: {message}{}", hint(message))]
-    Refused {
+    #[error("{engine} could not {act}: {message}{}", cause.map_or("", RejectionCause::way_out))]
+    Rejected {
         /// `podman` or `docker`.
         engine: EngineKind,
         /// What it was asked to do.
         act: &'static str,
         /// The HTTP status; 0 where the refusal came inside a stream.
         status: u16,
+        /// Why, where the engine's words are known.
+        cause: Option<RejectionCause>,
         /// Its own words.
         message: String,
     },
@@ -111,40 +116,127 @@ impl Error {
     }
 }
 
-/// Refusals whose cause is known, and the way out of each.
-fn hint(message: &str) -> String {
-    let known = [
-        (
-            "rlimit",
-            ". The engine's own limits are below what the guest asks for: lower default_ulimits in containers.conf",
-        ),
-        (
-            "apparmor_restrict_unprivileged_userns",
-            ". Allow it: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or install the engine's AppArmor profile",
-        ),
-        (
-            "cgroups in hybrid mode",
-            ". This host mounts cgroups v1 and v2 together, which crun refuses: set oci_runtime: runc in bridge.yaml, or boot with cgroup v2 only",
-        ),
-        (
-            "newuidmap",
-            ". Install newuidmap (Debian: uidmap) setuid root, and give the user a range in /etc/subuid and /etc/subgid",
-        ),
-        (
-            "unknown or invalid runtime name",
-            ". Name an OCI runtime that the engine knows, or leave oci_runtime out",
-        ),
-        (
-            "no space left on device",
-            ". The engine's disk is full: free some space, for example with its system prune command",
-        ),
-    ];
-    let lower = message.to_lowercase();
-    known
-        .iter()
-        .find(|(cause, _)| lower.contains(cause))
-        .map(|(_, way_out)| (*way_out).to_owned())
-        .unwrap_or_default()
+/// Why an engine refused a request, where its words are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectionCause {
+    /// The engine's own resource limits are below those of the guest.
+    ResourceLimits,
+    /// AppArmor restricts user namespaces.
+    AppArmor,
+    /// Control groups v1 and v2 are mounted together.
+    HybridCgroups,
+    /// `newuidmap` is missing or not allowed to map users.
+    UserMapping,
+    /// The OCI runtime that was asked for is not configured.
+    UnknownRuntime,
+    /// The engine's disk is full.
+    DiskFull,
+}
+
+impl RejectionCause {
+    /// What to do about it, as the end of an error message.
+    fn way_out(self) -> &'static str {
+        match self {
+            Self::ResourceLimits => {
+                ". The engine's own limits are below what the guest asks for: lower default_ulimits in containers.conf"
+            }
+            Self::AppArmor => {
+                ". Allow it: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or install the engine's AppArmor profile"
+            }
+            Self::HybridCgroups => {
+                ". This host mounts cgroups v1 and v2 together, which crun refuses: set oci_runtime: runc in bridge.yaml, or boot with cgroup v2 only"
+            }
+            Self::UserMapping => {
+                ". Install newuidmap (Debian: uidmap) setuid root, and give the user a range in /etc/subuid and /etc/subgid"
+            }
+            Self::UnknownRuntime => {
+                ". Name an OCI runtime that the engine knows, or leave oci_runtime out"
+            }
+            Self::DiskFull => {
+                ". The engine's disk is full: free some space, for example with its system prune command"
+            }
+        }
+    }
+}
+
+/// Why there is no usable engine at an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The text is not an address.
+    #[error("{0}")]
+    Address(String),
+    /// The connection failed.
+    #[error("{reason}")]
+    Io {
+        /// Which failure it was.
+        kind: ErrorKind,
+        /// The failure in few words.
+        reason: String,
+    },
+    /// Something else listens there.
+    #[error("what answers is not a container engine")]
+    NotAnEngine,
+    /// The engine answers a ping with a failure.
+    #[error("answers with {0}")]
+    Status(String),
+    /// No answer came in time.
+    #[error("no answer within {} s", .0.as_secs())]
+    Silent(Duration),
+    /// A file of the client's certificate cannot be read.
+    #[error("{}: {problem}", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// The failure in few words.
+        problem: String,
+    },
+    /// The client of the API failed.
+    #[error("{0}")]
+    Client(String),
+    /// Another kind of engine answers than was asked for.
+    #[error("is {found}, and MCP_BRIDGE_RUNTIME asks for {wanted}")]
+    OtherKind {
+        /// Which engine answers.
+        found: EngineKind,
+        /// Which engine was asked for.
+        wanted: EngineKind,
+    },
+    /// Podman could not be started, or guests cannot run on the engine.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl ConnectError {
+    /// The connection was closed from the other side.
+    pub(crate) fn closed() -> Self {
+        io::Error::from(ErrorKind::UnexpectedEof).into()
+    }
+
+    /// The user may not use the address.
+    pub(crate) fn is_permission_denied(&self) -> bool {
+        matches!(
+            self,
+            Self::Io {
+                kind: ErrorKind::PermissionDenied,
+                ..
+            }
+        )
+    }
+}
+
+impl From<&io::Error> for ConnectError {
+    fn from(error: &io::Error) -> Self {
+        Self::Io {
+            kind: error.kind(),
+            reason: io_reason(error),
+        }
+    }
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> Self {
+        Self::from(&error)
+    }
 }
 
 /// One thing that was tried on the way to an engine.
@@ -156,8 +248,8 @@ pub struct Attempt {
     pub what: String,
     /// What named it, where it was not simply a usual place.
     pub origin: Option<String>,
-    /// Why it is not the one.
-    pub reason: String,
+    /// Why there is no usable engine.
+    pub reason: ConnectError,
 }
 
 /// All that was tried, and how to get an engine.
@@ -206,23 +298,23 @@ mod tests {
 
     #[test]
     fn names_everything_that_was_tried() {
-        let attempt = |kind, what: &str, reason: &str| Attempt {
+        let attempt = |kind, what: &str, reason: ErrorKind| Attempt {
             kind,
             what: what.to_owned(),
             origin: None,
-            reason: reason.to_owned(),
+            reason: io::Error::from(reason).into(),
         };
         let attempts = Attempts {
             tried: vec![
                 attempt(
                     Some(EngineKind::Podman),
                     "/run/user/1000/podman/podman.sock",
-                    "connection refused",
+                    ErrorKind::ConnectionRefused,
                 ),
                 attempt(
                     Some(EngineKind::Docker),
                     "/var/run/docker.sock",
-                    "no such file",
+                    ErrorKind::NotFound,
                 ),
             ],
             start: "Start one: systemctl --user start podman.socket".to_owned(),
@@ -237,10 +329,11 @@ mod tests {
 
     #[test]
     fn a_known_refusal_names_the_way_out() {
-        let error = Error::Refused {
+        let error = Error::Rejected {
             engine: EngineKind::Podman,
             act: "start the guest",
             status: 500,
+            cause: Some(RejectionCause::ResourceLimits),
             message: "runc: error setting rlimit type 7: operation not permitted".to_owned(),
         };
         assert!(error.to_string().contains("default_ulimits"), "{error}");

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinHandle;
 
-use super::candidates::candidates;
+use super::docker::{Machine, Service, candidates};
 use super::leftovers::ContainerOwner;
-use super::podman::{Machine, Service};
 use super::{Engine, Error, Owner};
 use bridge_common::host::HostEnv;
 use bridge_settings::{EngineKind, EngineSettings};

@@ -11,9 +11,8 @@ use bridge_common::host::HostEnv;
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
-use super::candidates::Address;
-use super::connect::connect;
-use super::{Owner, api::ApiEngine};
+use super::Owner;
+use super::docker::{Address, DockerEngine, connect};
 
 /// Pauses before each look after the bridge's end: what it had just asked for may be on its way, for seconds on a busy engine.
 const LOOKS: [Duration; 7] = [
@@ -62,7 +61,7 @@ async fn remove(host: &HostEnv, owner: &ContainerOwner) {
     for pause in LOOKS {
         tokio::time::sleep(pause).await;
         let by_api = match connect(&address, "guardian").await {
-            Ok(connection) => match ApiEngine::new(connection, host) {
+            Ok(connection) => match DockerEngine::new(connection, host) {
                 Ok(engine) => engine.remove_all_of(&owner.instance).await.is_ok(),
                 Err(_) => return,
             },

@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::contexts::hex;
-
 /// What all labels begin with.
 const PREFIX: &str = "io.mcp-code-bridge.";
 
@@ -145,7 +143,7 @@ fn short_hash(parts: &[&str]) -> String {
         hash.update(part.as_bytes());
         hash.update([0]);
     }
-    hex(&hash.finalize())[..16].to_owned()
+    hex::encode(hash.finalize())[..16].to_owned()
 }
 
 #[cfg(test)]

@@ -2,38 +2,37 @@
 
 use std::fmt::Write as _;
 
-use super::Payload;
-use super::visible::{count, size, visible};
+use super::rendered::{AnswerStatus, Rendered, RunView};
+use super::visible::visible;
+use bridge_common::human::{count, size};
+use bridge_session::Status;
 
-/// Success: output, result, `stderr:`. Otherwise the news first: status, error, exit; then what was printed.
-pub(super) fn write(payload: &Payload) -> String {
-    let mut text = String::with_capacity(payload.stdout.len() + payload.stderr.len() + 256);
-    if let Some(note) = &payload.note {
+/// Success: output, result, `stderr:`. Otherwise the news first: status, error, exit; then what was
+/// printed.
+pub(super) fn write(answer: &Rendered<'_>) -> String {
+    let printed = |run: &RunView<'_>| run.stdout.text.len() + run.stderr.text.len();
+    let mut text = String::with_capacity(answer.run.as_ref().map_or(0, printed) + 256);
+    if let Some(note) = answer.note() {
         let _ = writeln!(text, "note: {}", visible(note));
     }
-    if payload.status == "success" {
-        write_stream(&mut text, None, &payload.stdout);
-        if let Some(result) = &payload.result {
+    let is_success = answer.news.status == AnswerStatus::Run(Status::Success);
+    if !is_success {
+        write_news(&mut text, answer);
+    }
+    if let Some(run) = &answer.run {
+        let heading = (!is_success).then_some("stdout:");
+        write_stream(&mut text, heading, &run.stdout.text);
+        if let Some(result) = run.result.as_ref().filter(|_| is_success) {
             start_line(&mut text);
             text.push_str(&visible(result));
         }
-    } else {
-        write_news(&mut text, payload);
-        write_stream(&mut text, Some("stdout:"), &payload.stdout);
-    }
-    write_stream(&mut text, Some("stderr:"), &payload.stderr);
-    if let Some(calls) = payload.calls.as_ref().filter(|_| payload.calls_are_news) {
-        start_line(&mut text);
-        let _ = write!(text, "tool calls: {}", visible(calls));
-    }
-    write_displays(&mut text, payload);
-    if !payload.files.is_empty() {
-        let files = payload.files.iter();
-        let files: Vec<String> = files
-            .map(|file| format!("{} ({})", in_line(&file.name), size(file.size)))
-            .collect();
-        start_line(&mut text);
-        let _ = write!(text, "files in out: {}", files.join(", "));
+        write_stream(&mut text, Some("stderr:"), &run.stderr.text);
+        if let Some(calls) = answer.tool_call_news() {
+            start_line(&mut text);
+            let _ = write!(text, "tool calls: {}", visible(&calls));
+        }
+        write_displays(&mut text, run);
+        write_files(&mut text, run);
     }
     // Some clients pass text on to an API that refuses empty blocks.
     if text.is_empty() {
@@ -42,31 +41,37 @@ pub(super) fn write(payload: &Payload) -> String {
     text
 }
 
-fn write_news(text: &mut String, payload: &Payload) {
-    let _ = write!(text, "status: {}", payload.status);
-    if let (true, Some(run)) = (payload.status == "running", &payload.run) {
+fn write_news(text: &mut String, answer: &Rendered<'_>) {
+    let news = &answer.news;
+    let _ = write!(text, "status: {}", news.status.as_str());
+    let outcome = answer.run.as_ref().map(|run| run.outcome);
+    if news.status == AnswerStatus::Run(Status::Running)
+        && let Some(identity) = outcome.map(|outcome| &outcome.identity)
+        && let Some(run) = &identity.run
+    {
         let _ = write!(
             text,
-            "\n{}; call with run={run:?} to wait and read on, with cancel=true too to end it",
-            payload.summary.trim_start_matches("running ")
+            "\nfor {} s; call with run={run:?} to wait and read on, with cancel=true too to end it",
+            identity.elapsed.as_secs()
         );
     }
-    if let Some(error) = &payload.error {
-        let label = if needs_label(payload) { "error: " } else { "" };
+    if let Some(error) = &news.error {
+        let label = if needs_label(answer) { "error: " } else { "" };
         let _ = write!(text, "\n{label}{}", visible(error.trim_end_matches('\n')));
     }
     // After a signal the error names it already.
-    if let Some(code) = payload.exit_code.filter(|_| payload.reason.is_none()) {
+    let exit_code = outcome.and_then(|outcome| outcome.ending.exit_code());
+    if let Some(code) = exit_code.filter(|_| news.reason.is_none()) {
         let _ = write!(text, "\nexit: {code}");
     }
 }
 
-/// A traceback or an exception's own line speaks for itself, and so does what follows `status: timeout`.
-fn needs_label(payload: &Payload) -> bool {
-    match payload.status {
-        "validation_error" => true,
-        "error" => payload.reason.is_some(),
-        _ => false,
+/// A traceback or an exception's own line speaks for itself, and so does what follows `status:
+/// timeout`.
+fn needs_label(answer: &Rendered<'_>) -> bool {
+    match answer.news.status {
+        AnswerStatus::Invalid | AnswerStatus::Refused => true,
+        AnswerStatus::Run(status) => status == Status::Error && answer.news.reason.is_some(),
     }
 }
 
@@ -82,9 +87,9 @@ fn write_stream(text: &mut String, heading: Option<&str>, stream: &str) {
     text.push_str(&visible(stream));
 }
 
-/// Their kinds; they themselves follow the text.
-fn write_displays(text: &mut String, payload: &Payload) {
-    let mut parts: Vec<String> = payload
+/// Names the kinds of displays; the displays themselves follow the text.
+fn write_displays(text: &mut String, run: &RunView<'_>) {
+    let mut parts: Vec<String> = run
         .displays
         .iter()
         .map(|shown| {
@@ -92,10 +97,10 @@ fn write_displays(text: &mut String, payload: &Payload) {
             format!("{} ({})", shown.display.mime, size(bytes))
         })
         .collect();
-    if payload.displays_left_out > 0 {
+    if run.displays_left_out > 0 {
         parts.push(format!(
             "{} more that could not be shown",
-            count(payload.displays_left_out)
+            count(run.displays_left_out)
         ));
     }
     if !parts.is_empty() {
@@ -104,7 +109,18 @@ fn write_displays(text: &mut String, payload: &Payload) {
     }
 }
 
-/// A name cannot begin a line, which might read as one of ours.
+fn write_files(text: &mut String, run: &RunView<'_>) {
+    let files = run.files.iter();
+    let files: Vec<String> = files
+        .map(|file| format!("{} ({})", in_line(&file.name), size(file.size)))
+        .collect();
+    if !files.is_empty() {
+        start_line(text);
+        let _ = write!(text, "files in out: {}", files.join(", "));
+    }
+}
+
+/// A name within a line: it cannot begin a new line, which might read as one of ours.
 fn in_line(name: &str) -> String {
     visible(name).replace('\r', "\\r").replace('\n', "\\n")
 }

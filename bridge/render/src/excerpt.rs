@@ -1,10 +1,13 @@
-//! What of a text fits into an answer: its head and its tail, and in between how much is left out and how to get it.
+//! What of a text fits into an answer: its head and its tail, and in between how much is left out
+//! and how to get it.
 //!
 //! Cuts are at line ends where lines are short enough, never inside a character. Counts are exact.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::visible::{count, decode, head_within, size, tail_within, width};
+use super::visible::{decode, head_within, tail_within, width};
+use bridge_common::human::{count, size};
 use bridge_session::Captured;
 
 /// Lines that the hint offers to read next.
@@ -12,11 +15,11 @@ const NEXT_LINES: u64 = 60;
 /// Characters, where lines are too long to be read one by one.
 const NEXT_CHARACTERS: usize = 4000;
 
-/// What is shown of a stream.
+/// The part of a stream that is shown.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Excerpt {
+pub(super) struct Excerpt<'a> {
     /// The text, with the line that says what is missing.
-    pub(super) text: String,
+    pub(super) text: Cow<'a, str>,
     /// Bytes of the stream that are not in it.
     pub(super) left_out: u64,
 }
@@ -26,7 +29,7 @@ pub(super) struct Excerpt {
 pub(super) struct Whole {
     /// `runtime.last_output`, or what of it.
     pub(super) name: &'static str,
-    /// Number of the cell that wrote it; its name for later calls.
+    /// Number of the cell that wrote it, by which later calls find it.
     pub(super) cell: u64,
     /// How the stream relates to it.
     pub(super) extent: Extent,
@@ -43,24 +46,23 @@ pub(super) enum Extent {
     SoFar,
 }
 
-/// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are no text take several each.
-/// `whole` is none where it is gone with its session.
-pub(super) fn stream(mut captured: Captured, room: usize, whole: Option<Whole>) -> Excerpt {
-    complete(&mut captured);
-    if captured.dropped == 0 && captured.bytes.len() <= room && width(&captured.bytes) <= room {
+/// As much of a stream as fits into `room` bytes as it is shown: controls and bytes that are not
+/// text take several each. `whole` is `None` where it is gone with its session.
+pub(super) fn stream(captured: &Captured, room: usize, whole: Option<Whole>) -> Excerpt<'_> {
+    let (bytes, dropped) = complete(captured);
+    if dropped == 0 && bytes.len() <= room && width(bytes) <= room {
         return Excerpt {
-            text: decode(captured.bytes),
+            text: decode(bytes),
             left_out: 0,
         };
     }
     let Captured {
-        bytes,
-        dropped,
         dropped_lines,
         tail,
         lost,
-    } = &captured;
-    let (head, end) = if *dropped == 0 {
+        ..
+    } = captured;
+    let (head, end) = if dropped == 0 {
         let head = head_of(bytes, room - room / 3);
         (head, tail_of(&bytes[head.len()..], room / 3))
     } else {
@@ -69,7 +71,7 @@ pub(super) fn stream(mut captured: Captured, room: usize, whole: Option<Whole>) 
     };
     let total = captured.total();
     let left_out = total - head.len() as u64 - end.len() as u64;
-    let mut text = decode(head.to_vec());
+    let mut text = decode(head).into_owned();
     if left_out > 0 {
         let lines = newlines(bytes).saturating_add(*dropped_lines);
         let lines = lines.saturating_sub(newlines(head) + newlines(end));
@@ -84,23 +86,28 @@ pub(super) fn stream(mut captured: Captured, room: usize, whole: Option<Whole>) 
         };
         let _ = writeln!(text, "... {lines} left out{} ...", next.unwrap_or_default());
     }
-    text.push_str(&decode(end.to_vec()));
-    Excerpt { text, left_out }
+    text.push_str(&decode(end));
+    Excerpt {
+        text: text.into(),
+        left_out,
+    }
 }
 
 /// As much of another text as fits, such as a traceback; what is left out is gone.
-pub(super) fn text(text: String, room: usize) -> String {
+pub(super) fn text(text: Cow<'_, str>, room: usize) -> Cow<'_, str> {
     if text.len() <= room && width(text.as_bytes()) <= room {
         return text;
     }
     let captured = Captured {
-        bytes: text.into_bytes(),
+        bytes: text.into_owned().into_bytes(),
         ..Captured::default()
     };
-    stream(captured, room, None).text
+    let cut = stream(&captured, room, None).text;
+    cut.into_owned().into()
 }
 
-/// `; runtime.last_output.lines(60, 120), .grep("ERROR"), .tail(50); in later calls runtime.outputs[7]`
+/// `; runtime.last_output.lines(60, 120), .grep("ERROR"), .tail(50); in later calls
+/// runtime.outputs[7]`
 fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
     let Whole { name, cell, extent } = whole;
     let later = name.replace("last_output", &format!("outputs[{cell}]"));
@@ -125,16 +132,18 @@ fn hint(whole: Whole, head: &str, lines: u64, total: u64, lost: u64) -> String {
     format!("; {name}{first}, .grep(\"ERROR\"), .tail(50); in later calls {later}")
 }
 
-/// A character that the limit cut counts as left out whole.
-fn complete(captured: &mut Captured) {
+/// The bytes that are kept and the number of those that are not: a character that the limit has cut
+/// counts as left out whole.
+fn complete(captured: &Captured) -> (&[u8], u64) {
+    let bytes = captured.bytes.as_slice();
     if captured.dropped > 0
-        && let Err(error) = std::str::from_utf8(&captured.bytes)
+        && let Err(error) = std::str::from_utf8(bytes)
         && error.error_len().is_none()
     {
-        let kept = error.valid_up_to();
-        captured.dropped += (captured.bytes.len() - kept) as u64;
-        captured.bytes.truncate(kept);
+        let (kept, cut) = bytes.split_at(error.valid_up_to());
+        return (kept, captured.dropped + cut.len() as u64);
     }
+    (bytes, captured.dropped)
 }
 
 /// The beginning, up to a line end where one is near.
@@ -157,7 +166,7 @@ fn head_of(bytes: &[u8], room: usize) -> &[u8] {
 fn tail_of(bytes: &[u8], room: usize) -> &[u8] {
     let room = tail_within(bytes, room);
     if bytes.len() <= room {
-        // It was cut off somewhere before; a character may have been cut.
+        // What comes before was cut off somewhere; a character may have been cut.
         let start = (0..bytes.len().min(4)).find(|start| is_boundary(bytes, *start));
         return &bytes[start.unwrap_or(0)..];
     }
@@ -172,7 +181,7 @@ fn tail_of(bytes: &[u8], room: usize) -> &[u8] {
     }
 }
 
-/// No character goes on here.
+/// Whether a character can begin here.
 fn is_boundary(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_none_or(|byte| byte & 0xc0 != 0x80)
 }
@@ -193,6 +202,14 @@ mod tests {
         extent: Extent::All,
     };
 
+    fn cut(captured: &Captured, room: usize, whole: Option<Whole>) -> Excerpt<'static> {
+        let Excerpt { text, left_out } = stream(captured, room, whole);
+        Excerpt {
+            text: text.into_owned().into(),
+            left_out,
+        }
+    }
+
     fn printed(text: &str) -> Captured {
         Captured {
             bytes: text.as_bytes().to_vec(),
@@ -205,15 +222,15 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
-        let excerpt = stream(printed("a\n\n b"), 6, Some(WHOLE));
-        assert_eq!((excerpt.text.as_str(), excerpt.left_out), ("a\n\n b", 0));
+    fn text_that_fits_is_left_alone() {
+        let excerpt = cut(&printed("a\n\n b"), 6, Some(WHOLE));
+        assert_eq!((&*excerpt.text, excerpt.left_out), ("a\n\n b", 0));
     }
 
     #[test]
     fn lines_are_cut_whole_and_counted() {
         let text = numbered(0..1000);
-        let excerpt = stream(printed(&text), 100, Some(WHOLE));
+        let excerpt = cut(&printed(&text), 100, Some(WHOLE));
         insta::assert_snapshot!(excerpt.text, @r#"
         line 0
         line 1
@@ -235,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_while_a_run_went_on_was_nowhere_to_be_had() {
+    fn hint_says_where_output_left_out_of_a_running_run_can_be_found() {
         let text = |extent| {
             let whole = Whole { extent, ..WHOLE };
-            stream(printed(&numbered(0..1000)), 100, Some(whole)).text
+            cut(&printed(&numbered(0..1000)), 100, Some(whole)).text
         };
         let told = "left out; once the run has ended: runtime.last_output.grep(\"ERROR\"), .tail(50) ...\n";
         assert!(text(Extent::SoFar).contains(told));
@@ -247,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_took_four_times_the_room_that_an_answer_has() {
+    fn controls_count_as_wide_as_they_are_shown() {
         for bytes in [
             vec![0; 100_000],
             vec![0xff; 100_000],
@@ -257,7 +274,7 @@ mod tests {
                 bytes,
                 ..Captured::default()
             };
-            let excerpt = stream(captured, 1_000, Some(WHOLE));
+            let excerpt = cut(&captured, 1_000, Some(WHOLE));
             let shown = super::super::visible(&excerpt.text);
             assert!(shown.len() < 1_300, "{}", shown.len());
             assert!(shown.len() > 900, "{}", shown.len());
@@ -266,7 +283,7 @@ mod tests {
 
     #[test]
     fn one_long_line_is_cut_inside() {
-        let excerpt = stream(printed(&"é".repeat(1000)), 61, Some(WHOLE));
+        let excerpt = cut(&printed(&"é".repeat(1000)), 61, Some(WHOLE));
         insta::assert_snapshot!(excerpt.text, @r#"
         éééééééééééééééééééé
         ... 1,940 bytes left out; runtime.last_output.text[20:4020], .grep("ERROR"), .tail(50); in later calls runtime.outputs[7] ...
@@ -283,7 +300,7 @@ mod tests {
             tail: b"9998\nline 999999\n".to_vec(),
             lost: 0,
         };
-        let excerpt = stream(captured.clone(), 60, Some(WHOLE));
+        let excerpt = cut(&captured, 60, Some(WHOLE));
         insta::assert_snapshot!(excerpt.text, @r#"
         line 0
         line 1
@@ -300,12 +317,12 @@ mod tests {
             lost: 1 << 20,
             ..captured
         };
-        let text = stream(lost.clone(), 60, Some(WHOLE)).text;
+        let text = cut(&lost, 60, Some(WHOLE)).text;
         assert!(
             text.contains("; the last 7.5 MiB are kept: runtime.last_output.grep(\"ERROR\"), .tail(50); in later calls"),
             "{text}"
         );
-        let gone = stream(lost, 60, None).text;
+        let gone = cut(&lost, 60, None).text;
         assert!(gone.contains("(9,000,011 bytes) left out ...\n"), "{gone}");
     }
 
@@ -317,8 +334,8 @@ mod tests {
             tail: b"def".to_vec(),
             ..Captured::default()
         };
-        let excerpt = stream(captured, 100, Some(WHOLE));
-        assert_eq!((excerpt.text.as_str(), excerpt.left_out), ("abcdef", 0));
+        let excerpt = cut(&captured, 100, Some(WHOLE));
+        assert_eq!((&*excerpt.text, excerpt.left_out), ("abcdef", 0));
     }
 
     proptest! {
@@ -328,9 +345,9 @@ mod tests {
             room in 0_usize..500,
         ) {
             let captured = Captured { bytes: bytes.clone(), ..Captured::default() };
-            let excerpt = stream(captured, room, None);
+            let excerpt = cut(&captured, room, None);
             if width(&bytes) <= room {
-                prop_assert_eq!(excerpt.text, decode(bytes));
+                prop_assert_eq!(excerpt.text, decode(&bytes));
             } else {
                 let left_out = usize::try_from(excerpt.left_out).expect("small");
                 prop_assert!((bytes.len().saturating_sub(room)..=bytes.len()).contains(&left_out));
@@ -340,7 +357,7 @@ mod tests {
 
         #[test]
         fn characters_are_never_cut(text in "[a-zé🦀\n]{0,300}", room in 8_usize..300) {
-            let excerpt = stream(printed(&text), room, None);
+            let excerpt = cut(&printed(&text), room, None);
             prop_assert!(!excerpt.text.contains("\\x"), "{}", excerpt.text);
         }
     }

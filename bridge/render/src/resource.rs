@@ -7,7 +7,7 @@ const SESSIONS: &str = "resource://mcp-code-bridge/session/";
 /// The template of [`file_uri`], for clients.
 pub const FILE_TEMPLATE: &str = "resource://mcp-code-bridge/session/{session}/files/{+path}";
 
-/// Of a file in `/workspace/out`.
+/// The address of a file in `/workspace/out`.
 pub fn file_uri(session: &str, path: &str) -> String {
     let mut uri = format!("{SESSIONS}{session}/files/");
     for byte in path.bytes() {
@@ -20,7 +20,7 @@ pub fn file_uri(session: &str, path: &str) -> String {
     uri
 }
 
-/// Session and path of such an address.
+/// The session and the path in an address of [`file_uri`].
 pub fn parse_file_uri(uri: &str) -> Option<(&str, String)> {
     let (session, path) = uri.strip_prefix(SESSIONS)?.split_once("/files/")?;
     if session.contains('/') {
@@ -29,7 +29,7 @@ pub fn parse_file_uri(uri: &str) -> Option<(&str, String)> {
     Some((session, percent_decoded(path)?))
 }
 
-/// Of what a cell showed, which is in the answer itself and nowhere else.
+/// The address of what a cell showed, which is in the answer itself and nowhere else.
 pub fn display_uri(session: &str, cell: u64, number: usize) -> String {
     format!("{SESSIONS}{session}/displays/{cell}-{number}")
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_names_are_escaped() {
+    fn special_characters_in_names_are_escaped() {
         assert_eq!(
             file_uri("main", "a b/é%.png"),
             "resource://mcp-code-bridge/session/main/files/a%20b/%C3%A9%25.png"
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_a_file_is_none() {
+    fn other_addresses_are_not_read() {
         for uri in [
             "resource://mcp-code-bridge/session/main/files",
             "resource://mcp-code-bridge/session/main/displays/1",
@@ -81,7 +81,7 @@ mod tests {
         ] {
             assert_eq!(parse_file_uri(uri), None, "{uri}");
         }
-        // Where it leads is for others to refuse.
+        // Where the path leads is checked elsewhere.
         let uri = "resource://mcp-code-bridge/session/main/files/%2e%2e/x";
         assert_eq!(parse_file_uri(uri), Some(("main", "../x".to_owned())));
     }

@@ -1,28 +1,29 @@
-//! The TOON mode: the whole payload as one fenced block of Token-Oriented Object Notation.
+//! The TOON mode: the whole answer as one fenced block of Token-Oriented Object Notation.
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 use toon_format::ToonError;
 
-use super::Payload;
+use super::rendered::Rendered;
 use super::visible::visible;
 
 /// New lines inside values are escaped by the notation, so no value can close the fence.
-pub(super) fn write(payload: &Payload) -> String {
-    let mut structured = payload.structured();
+pub(super) fn write(answer: &Rendered<'_>) -> String {
+    let mut structured = answer.structured();
     each(&mut structured, &show);
     match encode(&structured) {
         Ok(body) => format!("```toon\n{body}\n```"),
         // Should the encoder refuse, JSON says it too.
         Err(error) => {
-            tracing::warn!(%error, "payload not encoded as toon");
+            tracing::warn!(%error, "answer not encoded as toon");
             format!("```json\n{structured}\n```")
         }
     }
 }
 
-/// Field by field, as the notation does it but for objects of objects, which a payload has none of.
+/// Field by field, as the notation does it but for objects of objects, which an answer does not
+/// have.
 fn encode(structured: &Value) -> Result<String, ToonError> {
     let fields = structured.as_object().into_iter().flatten();
     let lines: Vec<String> = fields
@@ -31,8 +32,9 @@ fn encode(structured: &Value) -> Result<String, ToonError> {
     Ok(lines.join("\n"))
 }
 
-/// Text of many lines may be a megabyte, which the encoder copies eight times. It has to be quoted (section 7.2), and of
-/// JSON's escapes only those that both notations write alike (7.1) are left once it is shown.
+/// Text of many lines may be a megabyte, which the encoder copies eight times. It has to be quoted
+/// (section 7.2), and of JSON's escapes only those that both notations write alike (7.1) are left
+/// once it is shown.
 fn line(name: &str, value: &Value) -> Result<String, ToonError> {
     match value {
         Value::String(text) if text.contains('\n') => Ok(format!("{name}: {value}")),
@@ -40,9 +42,9 @@ fn line(name: &str, value: &Value) -> Result<String, ToonError> {
     }
 }
 
-/// What the notation leaves to us. It escapes ASCII's controls only: what else turns or hides text reads as in the compact
-/// mode. And the encoder holds numbers in 64 bits: what does not fit becomes text, as the specification allows, for another
-/// number would be wrong.
+/// What the notation leaves to us. It escapes ASCII's controls only: what else turns or hides text
+/// reads as in the compact mode. And the encoder holds numbers in 64 bits: what does not fit
+/// becomes text, as the specification allows, for another number would be wrong.
 fn show(value: &mut Value) {
     match value {
         Value::String(text) => {

@@ -1,28 +1,31 @@
-//! Bytes as text that is safe to show: what is not UTF-8, and control characters, become visible escapes.
+//! Bytes as text that is safe to show: bytes that are not UTF-8, and control characters, become
+//! visible escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::str::Utf8Chunk;
 
-/// The width of a byte that is no text: `\xNN`.
+/// The width of a byte that is not part of a character: `\xNN`.
 const INVALID: usize = 4;
 
 /// Bytes as text. Valid UTF-8 is taken over as it is; other bytes become `\xNN`.
-pub(super) fn decode(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| {
-        let mut text = String::with_capacity(error.as_bytes().len() * 2);
-        for chunk in error.as_bytes().utf8_chunks() {
-            text.push_str(chunk.valid());
-            for byte in chunk.invalid() {
-                let _ = write!(text, "\\x{byte:02x}");
-            }
+pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.into();
+    }
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
         }
-        text
-    })
+    }
+    text.into()
 }
 
-/// Control characters become `\xNN`, marks that turn the direction of text or cannot be seen `\uNNNN`, so that output
-/// cannot move a cursor, ring, or read as something else than it is. New lines (also those of Windows) and tabs stay.
+/// Control characters become `\xNN`, marks that turn the direction of text or cannot be seen
+/// `\uNNNN`, so that output cannot move a cursor, ring, or read as something else than it is. New
+/// lines (also those of Windows) and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(may_be_hidden) {
         return Cow::Borrowed(text);
@@ -43,7 +46,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Coloured output has two of them a line: `write!` would be half of what a megabyte costs.
+/// Writes one escape. Coloured output has two of them a line: `write!` would be half of what a
+/// megabyte costs.
 fn escape(shown: &mut String, number: u32) {
     let (mark, digits) = match number {
         0..=0xff => ('x', 2),
@@ -58,7 +62,7 @@ fn escape(shown: &mut String, number: u32) {
 
 /// Bytes that `bytes` take as `decode` and `visible` show them: never fewer than there are.
 pub(super) fn width(bytes: &[u8]) -> usize {
-    // Nearly always it is, and whether it is costs less to see than the chunks.
+    // Nearly always it is text, and to see whether costs less than the chunks.
     if let Ok(text) = std::str::from_utf8(bytes) {
         return width_of_text(text);
     }
@@ -90,7 +94,7 @@ pub(super) fn head_within(bytes: &[u8], room: usize) -> usize {
         .sum()
 }
 
-/// Likewise of the end.
+/// How much of the end of `bytes` takes at most `room` bytes as it is shown.
 pub(super) fn tail_within(bytes: &[u8], room: usize) -> usize {
     let bytes = &bytes[bytes.len() - bytes.len().min(room)..];
     let mut over = width(bytes).saturating_sub(room);
@@ -106,7 +110,7 @@ pub(super) fn tail_within(bytes: &[u8], room: usize) -> usize {
     bytes.len() - left_out
 }
 
-/// The length and the shown width of each character, and of each byte that is part of none.
+/// The length and the shown width of each character, and of each byte that is not part of one.
 fn widths(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     bytes.utf8_chunks().flat_map(|chunk| {
         let mut characters = chunk.valid().chars().peekable();
@@ -130,8 +134,8 @@ fn width_of(character: char, ends_line: bool) -> usize {
     }
 }
 
-/// Text up to the first character that may have to be shown otherwise, that character, and what is behind it. Megabytes
-/// come through here, and nearly all of them are plain.
+/// Text up to the first character that may have to be shown otherwise, that character, and what is
+/// behind it. Megabytes come through here, and nearly all of them are plain.
 fn split(text: &str) -> Option<(&str, char, &str)> {
     // The byte begins a character, so this is a place to cut at.
     let (plain, rest) = text.split_at_checked(text.bytes().position(may_be_hidden)?)?;
@@ -139,12 +143,12 @@ fn split(text: &str) -> Option<(&str, char, &str)> {
     Some((plain, characters.next()?, characters.as_str()))
 }
 
-/// Whether the byte may be the first one of a carriage return or of what `is_hidden`.
+/// Whether the byte may be the first one of a carriage return or of a hidden character.
 fn may_be_hidden(byte: u8) -> bool {
     MAY_BE_HIDDEN[usize::from(byte)]
 }
 
-/// A table, for every byte of every answer is looked up several times.
+/// A table, because every byte of every answer is looked up several times.
 static MAY_BE_HIDDEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte: u8 = 0xff;
@@ -158,8 +162,9 @@ static MAY_BE_HIDDEN: [bool; 256] = {
     }
 };
 
-/// Controls other than tab, new line and carriage return; marks of direction; separators that some take for line ends; and
-/// the invisible copies of ASCII, in which models read what people do not see.
+/// Controls other than tab, new line and carriage return; marks of direction; separators that some
+/// take for line ends; and the invisible copies of ASCII, in which models read what people do not
+/// see.
 fn is_hidden(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' => false,
@@ -170,34 +175,6 @@ fn is_hidden(character: char) -> bool {
         | '\u{2066}'..='\u{2069}'
         | '\u{e0000}'..='\u{e007f}' => true,
         _ => character.is_control(),
-    }
-}
-
-/// A number with commas: `1,234,567`.
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// Bytes as people say them: `512 B`, `1.4 MiB`, `8 MiB`.
-pub fn size(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let step = (0..units.len() - 1)
-        .take_while(|step| bytes >> (10 * (step + 1)) > 0)
-        .count();
-    let divisor = 1_u64 << (10 * step);
-    let tenths = u64::try_from(u128::from(bytes) * 10 / u128::from(divisor)).unwrap_or(u64::MAX);
-    if tenths.is_multiple_of(10) || tenths >= 1000 {
-        format!("{} {}", tenths / 10, units[step])
-    } else {
-        format!("{}.{} {}", tenths / 10, tenths % 10, units[step])
     }
 }
 
@@ -222,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_begins_with_a_byte_that_says_so() {
+    fn hidden_characters_begin_with_a_byte_of_the_table() {
         for character in (0..=0x0010_ffff).filter_map(char::from_u32) {
             if is_hidden(character) || character == '\r' {
                 let text = character.to_string();
@@ -239,7 +216,7 @@ mod tests {
             ], 0..60),
             room in 0_usize..80,
         ) {
-            let shown = |bytes: &[u8]| visible(&decode(bytes.to_vec())).len();
+            let shown = |bytes: &[u8]| visible(&decode(bytes)).len();
             prop_assert_eq!(width(&bytes), shown(&bytes));
             prop_assert!(width(&bytes) >= bytes.len());
             let head = head_within(&bytes, room);
@@ -254,35 +231,23 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_shown() {
+    fn bytes_that_are_not_text_become_escapes() {
         assert_eq!(
-            decode(b"ok \xff\xfe caf\xc3\xa9 \xc3".to_vec()),
+            decode(b"ok \xff\xfe caf\xc3\xa9 \xc3"),
             "ok \\xff\\xfe café \\xc3"
         );
-        assert_eq!(decode(b"\xed\xa0\x80".to_vec()), "\\xed\\xa0\\x80");
-    }
-
-    #[test]
-    fn numbers_for_people() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(size(0), "0 B");
-        assert_eq!(size(1023), "1023 B");
-        assert_eq!(size(8 << 20), "8 MiB");
-        assert_eq!(size(1_468_006), "1.3 MiB");
-        assert_eq!(size(u64::MAX), "16777215 TiB");
+        assert_eq!(decode(b"\xed\xa0\x80"), "\\xed\\xa0\\x80");
     }
 
     proptest! {
         #[test]
         fn valid_text_is_decoded_unchanged(text in ".*") {
-            prop_assert_eq!(decode(text.clone().into_bytes()), text);
+            prop_assert_eq!(decode(text.as_bytes()), text.as_str());
         }
 
         #[test]
         fn nothing_shown_moves_a_cursor(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let shown = visible(&decode(bytes)).replace("\r\n", "\n");
+            let shown = visible(&decode(&bytes)).replace("\r\n", "\n");
             prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
         }
     }

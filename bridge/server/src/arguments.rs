@@ -6,7 +6,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::Face;
+use super::CallDefaults;
 use bridge_common::similar::closest;
 use bridge_session::{CODE_LIMIT, Client, RunRequest, is_session_name};
 use bridge_settings::MAX_OUTPUT_TOKENS;
@@ -53,7 +53,7 @@ pub(super) struct Arguments {
 
 impl Arguments {
     /// Checks them; the error names everything that is wrong.
-    pub(super) fn parse(mut given: JsonObject, face: &Face) -> Result<Self, String> {
+    pub(super) fn parse(mut given: JsonObject, defaults: &CallDefaults) -> Result<Self, String> {
         let mut problems = Vec::new();
         let mut take = |name: &str| given.remove(name).filter(|value| !value.is_null());
         let (code, servers, timeout) = (take("code"), take("servers"), take("timeout"));
@@ -76,12 +76,12 @@ impl Arguments {
             (code, _) => code_of(code, &mut problems),
         };
         let servers = servers_of(servers, &mut problems);
-        let yield_after = yield_after_of(yield_after, face, &mut problems);
+        let yield_after = yield_after_of(yield_after, defaults, &mut problems);
         let may_yield = yield_after.is_some() && run.is_none();
-        let timeout = timeout_of(timeout, face, may_yield, &mut problems);
+        let timeout = timeout_of(timeout, defaults, may_yield, &mut problems);
         let session = session_of(session, &mut problems);
         let reset = flag_of("reset", reset, &mut problems);
-        let tokens = tokens_of(tokens, face, &mut problems);
+        let tokens = tokens_of(tokens, defaults, &mut problems);
         problems.extend(
             given
                 .keys()
@@ -181,14 +181,14 @@ fn servers_of(value: Option<Value>, problems: &mut Vec<String>) -> Vec<String> {
 /// A run that the client comes back for may take longer, and does unless it says otherwise.
 fn timeout_of(
     value: Option<Value>,
-    face: &Face,
+    defaults: &CallDefaults,
     may_yield: bool,
     problems: &mut Vec<String>,
 ) -> Duration {
     let (usual, max) = if may_yield {
-        (face.max_run, face.max_run)
+        (defaults.max_run, defaults.max_run)
     } else {
-        (face.timeout, face.max_timeout)
+        (defaults.timeout, defaults.max_timeout)
     };
     let Some(value) = value else {
         return usual;
@@ -196,9 +196,10 @@ fn timeout_of(
     match whole_number(&value) {
         Some(seconds) if (1..=max.as_secs()).contains(&seconds) => Duration::from_secs(seconds),
         longer => {
-            let may_be_longer = !may_yield && longer.is_some_and(|s| s <= face.max_run.as_secs());
+            let may_be_longer =
+                !may_yield && longer.is_some_and(|s| s <= defaults.max_run.as_secs());
             let hint = if may_be_longer && longer != Some(0) {
-                format!("; to {} with yield_after", face.max_run.as_secs())
+                format!("; to {} with yield_after", defaults.max_run.as_secs())
             } else {
                 String::new()
             };
@@ -215,11 +216,11 @@ fn timeout_of(
 /// Seconds, perhaps with a fraction. Zero answers at once.
 fn yield_after_of(
     value: Option<Value>,
-    face: &Face,
+    defaults: &CallDefaults,
     problems: &mut Vec<String>,
 ) -> Option<Duration> {
     let value = value?;
-    let max = face.max_timeout;
+    let max = defaults.max_timeout;
     let given = match &value {
         Value::Number(number) => number.as_f64(),
         _ => None,
@@ -296,9 +297,9 @@ fn flag_of(name: &str, value: Option<Value>, problems: &mut Vec<String>) -> bool
     }
 }
 
-fn tokens_of(value: Option<Value>, face: &Face, problems: &mut Vec<String>) -> u64 {
+fn tokens_of(value: Option<Value>, defaults: &CallDefaults, problems: &mut Vec<String>) -> u64 {
     let Some(value) = value else {
-        return face.output_tokens;
+        return defaults.output_tokens;
     };
     match whole_number(&value) {
         Some(tokens) if (100..=MAX_OUTPUT_TOKENS).contains(&tokens) => tokens,
@@ -307,7 +308,7 @@ fn tokens_of(value: Option<Value>, face: &Face, problems: &mut Vec<String>) -> u
                 "max_output_tokens is {}; accepted: whole numbers from 100 to {MAX_OUTPUT_TOKENS}",
                 show(&value)
             ));
-            face.output_tokens
+            defaults.output_tokens
         }
     }
 }

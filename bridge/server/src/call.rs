@@ -12,13 +12,13 @@ use rmcp::service::RequestContext;
 use tokio::time::sleep;
 
 use super::arguments::Arguments;
-use super::arrival::Place;
-use super::held::Running;
 use super::inbox::Inbox;
 use super::progress::{Reports, Steps};
 use super::relay::{self, Relay};
-use super::{Rejected, Server, exact, tasks};
-use bridge_render::Payload;
+use super::suspended::Running;
+use super::tickets::Ticket;
+use super::{Rejected, Server, passthrough, tasks};
+use bridge_render::Rendered;
 use bridge_session::{Client, Run, RunOutcome};
 
 /// How far a call has brought a run.
@@ -45,38 +45,35 @@ enum Waited {
 }
 
 impl Server {
-    /// One request: begins a run, goes on with one whose questions the client has answered, or waits for one of before.
+    /// Handles one request: begins a run, resumes one whose questions the client has answered, or
+    /// waits for an earlier one.
     pub(super) async fn call(
         &self,
         request: CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, Rejected> {
-        let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.face)
+        // The next call begins once this ticket, the only one, is dropped.
+        let ticket = context.extensions.remove::<Arc<Ticket>>();
+        let arguments = Arguments::parse(request.arguments.unwrap_or_default(), &self.defaults)
             .map_err(Rejected::Invalid)?;
         let (named, text_bytes) = (arguments.session.is_some(), arguments.text_bytes);
-        let place = context.extensions.get::<Arc<Place>>();
-        if let Some(place) = place {
-            place.turn().await;
+        if let Some(ticket) = &ticket {
+            ticket.wait_turn().await;
         }
-        let pass = || {
-            if let Some(place) = place {
-                place.pass();
-            }
-        };
-        let turn = if let Some(id) = &arguments.run {
-            pass();
-            self.poll(id, &arguments, context).await?
+        let progress = if let Some(id) = &arguments.run {
+            drop(ticket);
+            self.poll(id, &arguments, &context).await?
         } else {
             let running = match request.request_state {
-                None => self.begin(arguments, context)?,
+                None => self.begin(arguments, &context)?,
                 Some(state) => self.resume(&state, &arguments, request.input_responses)?,
             };
-            pass();
-            self.follow(running, context).await?
+            drop(ticket);
+            self.follow(running, &context).await?
         };
-        Ok(match turn {
+        Ok(match progress {
             CallProgress::Answered(outcome) => self
-                .answer(&Payload::of_run(*outcome, named, text_bytes))
+                .answer(&Rendered::of_run(&outcome, named, text_bytes))
                 .into(),
             CallProgress::Asks(questions) => questions.into(),
             CallProgress::Task(run) => tasks::created(&run).into(),
@@ -89,7 +86,7 @@ impl Server {
         arguments: Arguments,
         context: &RequestContext<RoleServer>,
     ) -> Result<Running, Rejected> {
-        self.held.make_way(arguments.session.as_deref());
+        self.suspended.yield_session(arguments.session.as_deref());
         let steps = Steps::default();
         let (relay, inbox) = Relay::new(context, steps.clone());
         let can_ask = self.asks_in_answers || !relay::asks_in_answers(context);
@@ -118,7 +115,7 @@ impl Server {
         arguments: &Arguments,
         responses: Option<InputResponses>,
     ) -> Result<Running, Rejected> {
-        let running = self.held.take(state, arguments)?;
+        let running = self.suspended.take(state, arguments)?;
         running.inbox.answer(responses.unwrap_or_default());
         Ok(running)
     }
@@ -145,9 +142,9 @@ impl Server {
             }
             Waited::Asked => {
                 let questions = running.inbox.show();
-                return Ok(CallProgress::Asks(exact::asking(
+                return Ok(CallProgress::Asks(passthrough::input_required(
                     questions,
-                    self.held.keep(running),
+                    self.suspended.suspend(running),
                 )));
             }
             Waited::Enough => {
@@ -198,7 +195,7 @@ async fn wait(
             None => pending().await,
         }
     };
-    let (mut ended, mut given_up) = (pin!(run.ended()), pin!(given_up));
+    let (mut ended, mut given_up) = (pin!(run.ended_or_given_up()), pin!(given_up));
     let (mut enough, mut asked) = (pin!(sleep(limit.unwrap_or_default())), pin!(asked));
     loop {
         tokio::select! {

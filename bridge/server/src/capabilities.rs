@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents};
 
-use bridge_render::size;
+use bridge_common::human::size;
 use bridge_sandbox::image;
 use bridge_settings::Settings;
 

@@ -1,4 +1,4 @@
-//! The MCP face over streamable HTTP, on loopback and for holders of a token.
+//! The MCP server over streamable HTTP, on loopback and for holders of a token.
 //!
 //! rmcp speaks the protocol; this listens, bounds, and keeps out browsers and everybody without the token.
 
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::line::MAX_LINE;
-use super::{Face, Server};
+use super::{CallDefaults, Server};
 
 pub use clients::Clients;
 pub use token::{Error as TokenError, Token};
@@ -62,7 +62,7 @@ pub async fn serve_http(
     listener: TcpListener,
     token: Token,
     clients: Arc<Clients>,
-    face: Face,
+    defaults: CallDefaults,
     idle: Option<Duration>,
     closing: CancellationToken,
 ) {
@@ -78,7 +78,7 @@ pub async fn serve_http(
     let service = StreamableHttpService::new(
         move || {
             let client = clients.client();
-            Ok(Server::new(client, face.clone(), servers.child_token()).of_one_request())
+            Ok(Server::new(client, defaults.clone(), servers.child_token()).of_one_request())
         },
         Arc::new(manager),
         config,

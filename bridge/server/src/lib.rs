@@ -1,24 +1,33 @@
-//! The MCP face: one tool, and resources, over stdio, for clients of both protocol eras.
+//! The MCP server: the tool `run_python`, its resources and its tasks, for clients of both protocol
+//! eras, over stdio and HTTP.
 //!
-//! Checks arguments, hands runs to a [`Runner`] and renders what comes back. A mistake in a call is a tool result that the
-//! model can read; only a request that is no call of ours is a protocol error.
+//! This crate owns everything a client sees: the tool's definition and argument checks, results,
+//! progress, questions that go on to the client, and the two transports. It must never know how a
+//! session, a container engine or a server behind the bridge works: it hands a
+//! [`bridge_session::RunRequest`] to a [`Runner`] and `bridge-render` words the outcome. A mistake
+//! in a call is a tool result that the model can read; only a request that is not a call of
+//! `run_python` is answered with a protocol error.
+//!
+//! Entry points: [`Server::serve_streams`] serves one client over a pair of streams, [`serve_http`]
+//! serves [`Clients`] over HTTP, [`request`] makes the run of a command line, and [`tool`] is the
+//! definition of `run_python`.
 
 mod arguments;
-mod arrival;
 mod call;
 mod capabilities;
-mod exact;
-mod held;
 mod http;
 mod inbox;
 mod line;
+mod passthrough;
 mod progress;
 mod questions;
 mod relay;
 mod resources;
 mod runner;
 mod serve;
+mod suspended;
 mod tasks;
+mod tickets;
 mod tool;
 mod transport;
 
@@ -38,12 +47,12 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use bridge_render::Payload;
+use bridge_render::Rendered;
 use bridge_session::{Client, RunRequest};
 use bridge_settings::{OutputMode, Settings};
 
 use arguments::Arguments;
-use held::Held;
+use suspended::SuspendedRuns;
 
 pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
 pub use self::runner::{Rejected, Runner};
@@ -52,9 +61,9 @@ pub use self::tool::definition as tool;
 /// Room in an answer that is not cut.
 pub const WHOLE: u64 = 1 << 32;
 
-/// What the face needs to know of the settings.
+/// Defaults and limits of a call, from the settings.
 #[derive(Debug, Clone)]
-pub struct Face {
+pub struct CallDefaults {
     /// Time limit of a call that names none.
     pub timeout: Duration,
     /// The longest time limit.
@@ -69,7 +78,7 @@ pub struct Face {
     pub capabilities: Arc<str>,
 }
 
-impl Face {
+impl CallDefaults {
     /// From the settings.
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -87,8 +96,8 @@ impl Face {
 #[derive(Clone)]
 pub struct Server {
     runner: Arc<dyn Runner>,
-    face: Face,
-    held: Arc<Held>,
+    defaults: CallDefaults,
+    suspended: Arc<SuspendedRuns>,
     /// Questions can be put into answers.
     asks_in_answers: bool,
     closing: CancellationToken,
@@ -96,11 +105,15 @@ pub struct Server {
 
 impl Server {
     /// A server that runs code with `runner`. When `closing` fires, runs are given up.
-    pub fn new(runner: Arc<dyn Runner>, face: Face, closing: CancellationToken) -> Self {
+    pub fn new(
+        runner: Arc<dyn Runner>,
+        defaults: CallDefaults,
+        closing: CancellationToken,
+    ) -> Self {
         Self {
             runner,
-            face,
-            held: Arc::default(),
+            defaults,
+            suspended: Arc::default(),
             asks_in_answers: true,
             closing,
         }
@@ -114,22 +127,22 @@ impl Server {
         }
     }
 
-    fn answer(&self, payload: &Payload) -> CallToolResult {
-        let text = ContentBlock::text(payload.text(self.face.output_mode));
-        let content = [text].into_iter().chain(resources::blocks(payload));
+    fn answer(&self, answer: &Rendered<'_>) -> CallToolResult {
+        let text = ContentBlock::text(answer.text(self.defaults.output_mode));
+        let content = [text].into_iter().chain(resources::blocks(answer));
         let content = content.collect();
-        let mut result = if payload.is_error() {
+        let mut result = if answer.is_error() {
             CallToolResult::error(content)
         } else {
             CallToolResult::success(content)
         };
-        result.structured_content = Some(payload.structured());
+        result.structured_content = Some(answer.structured());
         result
     }
 
     /// Likewise, as JSON, for answers whose type holds no results of tools.
-    fn written(&self, payload: &Payload) -> Result<JsonObject, ErrorData> {
-        match serde_json::to_value(self.answer(payload)) {
+    fn written(&self, answer: &Rendered<'_>) -> Result<JsonObject, ErrorData> {
+        match serde_json::to_value(self.answer(answer)) {
             Ok(Value::Object(result)) => Ok(result),
             Ok(_) | Err(_) => Err(ErrorData::internal_error("answer not written", None)),
         }
@@ -176,9 +189,9 @@ impl ServerHandler for Server {
         if request.name != tool::NAME {
             return Err(unknown_tool(&request.name));
         }
-        match self.call(request, &context).await {
+        match self.call(request, context).await {
             Ok(response) => Ok(response),
-            Err(refused) => Ok(self.answer(&refused.into_payload()).into()),
+            Err(refused) => Ok(self.answer(&refused.to_rendered()).into()),
         }
     }
 
@@ -220,10 +233,10 @@ impl ServerHandler for Server {
             .and_then(Value::as_str);
         match (request.method.as_str(), name) {
             ("tools/call", Some(tool::NAME)) => {
-                let payload = Payload::invalid(
-                    "arguments must be an object such as {\"code\": \"print(1)\"}".to_owned(),
+                let answer = Rendered::invalid(
+                    "arguments must be an object such as {\"code\": \"print(1)\"}",
                 );
-                self.written(&payload)
+                self.written(&answer)
                     .map(|result| CustomResult::new(result.into()))
             }
             ("tools/call", Some(name)) => Err(unknown_tool(name)),
@@ -263,7 +276,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = resources::read(&*self.runner, &request.uri, &self.face.capabilities);
+        let read = resources::read(&*self.runner, &request.uri, &self.defaults.capabilities);
         Ok(read.await?.into())
     }
 }
@@ -282,7 +295,7 @@ pub fn request(
     session: Option<String>,
     timeout: Option<Duration>,
     servers: Vec<String>,
-    face: &Face,
+    defaults: &CallDefaults,
     cancel: CancellationToken,
 ) -> Result<RunRequest, String> {
     let mut given = JsonObject::new();
@@ -300,7 +313,7 @@ pub fn request(
     given.insert("timeout".to_owned(), timeout);
     Ok(RunRequest {
         text_bytes: WHOLE,
-        ..Arguments::parse(given, face)?.into_request(Client::default(), cancel)
+        ..Arguments::parse(given, defaults)?.into_request(Client::default(), cancel)
     })
 }
 

@@ -1,5 +1,5 @@
-//! Lines of a client, bounded; and what can be learnt of a line that is no valid message: its id, so that the caller can be
-//! answered instead of waiting for ever.
+//! Lines of a client, bounded; and what can be learnt of a line that is no valid message: its id,
+//! so that the caller can be answered instead of waiting for ever.
 
 use std::io;
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Runner, capabilities};
 use bridge_common::media;
-use bridge_render::{FILE_TEMPLATE, File, Payload, parse_file_uri, visible};
+use bridge_render::{FILE_TEMPLATE, File, Rendered, parse_file_uri, visible};
 use bridge_session::{Content, FileError};
 
 /// All there are now.
@@ -18,7 +18,7 @@ pub(super) fn list(runner: &dyn Runner) -> ListResourcesResult {
     let files = runner.files().into_iter().flat_map(|(session, files)| {
         files
             .into_iter()
-            .map(move |file| link(&File::of(&session, file)))
+            .map(move |file| link(&File::of(&session, &file)))
     });
     ListResourcesResult::with_all_items(
         [capabilities::resource()]
@@ -104,23 +104,23 @@ fn link(file: &File) -> Resource {
 }
 
 /// What follows the text of an answer: pictures, documents, and where files can be read.
-pub(super) fn blocks(payload: &Payload) -> impl Iterator<Item = ContentBlock> + '_ {
-    let displays = payload
-        .displays
+pub(super) fn blocks<'a>(answer: &'a Rendered<'_>) -> impl Iterator<Item = ContentBlock> + 'a {
+    let displays = answer
+        .displays()
         .iter()
         .map(|shown| match &shown.display.content {
             Content::Image(bytes) => {
                 ContentBlock::image(STANDARD.encode(bytes), shown.display.mime)
             }
             Content::Text(text) => ContentBlock::resource(ResourceContents::TextResourceContents {
-                uri: shown.uri.clone(),
+                uri: shown.uri(),
                 mime_type: Some(shown.display.mime.to_owned()),
                 text: visible(text).into_owned(),
                 meta: None,
             }),
         });
-    let files = payload
-        .files
+    let files = answer
+        .files()
         .iter()
         .map(|file| ContentBlock::resource_link(link(file)));
     displays.chain(files)

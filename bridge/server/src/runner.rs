@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use bridge_render::Payload;
+use bridge_render::Rendered;
 use bridge_session::{Error, FileError, OutFile, Progress, Run, RunRequest, Sessions};
 
 /// Runs code in sessions.
@@ -54,12 +54,12 @@ pub enum Rejected {
 }
 
 impl Rejected {
-    /// As answered.
-    pub fn into_payload(self) -> Payload {
+    /// The answer that says so.
+    pub fn to_rendered(&self) -> Rendered<'_> {
         match self {
-            Self::Invalid(message) => Payload::invalid(message),
-            Self::NoSandbox { code, message } => Payload::refused(code, message),
-            Self::Busy { reason, message } => Payload::refused(reason, message),
+            Self::Invalid(message) => Rendered::invalid(message),
+            Self::NoSandbox { code, message } => Rendered::refused(code, message),
+            Self::Busy { reason, message } => Rendered::refused(reason, message),
         }
     }
 }
@@ -107,7 +107,7 @@ impl From<Error> for Rejected {
             Error::QueueFull { .. } => busy("queue_full"),
             Error::TooManySessions { .. } => busy("too_many_sessions"),
             Error::ShuttingDown => busy("shutting_down"),
-            Error::Bug { .. } => busy("internal"),
+            Error::NoRandomName { .. } | Error::Bug { .. } => busy("internal"),
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use super::exact::Exact;
+use super::passthrough::QuestionPassthrough;
 use super::transport::LineTransport;
 
 /// For runs that were given up to be answered, and for answers to be read.
@@ -26,7 +26,10 @@ impl Server {
         let stop = CancellationToken::new();
         let transport = LineTransport::new(reader, writer, closing.clone());
         let connection = async {
-            match Exact(self).serve_with_ct(transport, stop.clone()).await {
+            match QuestionPassthrough(self)
+                .serve_with_ct(transport, stop.clone())
+                .await
+            {
                 Ok(running) => match running.waiting().await {
                     Ok(reason) => tracing::debug!(?reason, "connection ended"),
                     Err(error) => tracing::error!(%error, "connection failed"),

@@ -12,8 +12,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 
 use super::{Rejected, Server};
-use bridge_render::Payload;
-use bridge_session::{KEPT_FOR, Run, RunOutcome, Status};
+use bridge_render::Rendered;
+use bridge_session::{KEPT_FOR, Run, Status};
 use bridge_store::Timestamp;
 
 /// Shorter runs are answered as ever, which saves the client a round.
@@ -38,22 +38,18 @@ impl Server {
     pub(super) fn task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         let run = self.known(id)?;
         let payload = if run.is_ended() {
-            let payload = match run.peek().map_err(Rejected::from) {
-                Ok(outcome) if outcome.status == Status::Cancelled => None,
-                Ok(outcome) => {
+            match run.peek().map_err(Rejected::from) {
+                Ok(outcome) if outcome.status() == Status::Cancelled => TaskPayload::Cancelled,
+                Ok(mut outcome) => {
                     // The client has the task's name.
-                    let outcome = RunOutcome {
-                        run: None,
-                        ..outcome
-                    };
-                    Some(Payload::of_run(outcome, false, run.text_bytes()))
+                    outcome.identity.run = None;
+                    let answer = Rendered::of_run(&outcome, false, run.text_bytes());
+                    TaskPayload::Completed {
+                        result: self.written(&answer)?,
+                    }
                 }
-                Err(refused) => Some(refused.into_payload()),
-            };
-            match payload {
-                None => TaskPayload::Cancelled,
-                Some(payload) => TaskPayload::Completed {
-                    result: self.written(&payload)?,
+                Err(rejected) => TaskPayload::Completed {
+                    result: self.written(&rejected.to_rendered())?,
                 },
             }
         } else {

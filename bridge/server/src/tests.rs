@@ -1,4 +1,4 @@
-//! The face from the client's side: rmcp's own client, and raw lines, over in-memory streams.
+//! The server from the client's side: rmcp's own client, and raw lines, over in-memory streams.
 
 mod asking;
 mod ends;
@@ -17,12 +17,12 @@ use fake::Fake;
 
 use super::*;
 
-fn face() -> Face {
+fn defaults() -> CallDefaults {
     let settings = Settings::load(
         &bridge_settings::Overrides::default(),
         &bridge_common::host::HostEnv::fake([("HOME", "/nonexistent")]),
     );
-    Face::new(&settings.expect("defaults"))
+    CallDefaults::new(&settings.expect("defaults"))
 }
 
 struct Raw {
@@ -39,7 +39,7 @@ impl Raw {
         let (reader, writer) = tokio::io::split(theirs);
         let closing = CancellationToken::new();
         let fake = Arc::new(Fake::default());
-        let server = Server::new(fake.clone(), face(), closing.clone());
+        let server = Server::new(fake.clone(), defaults(), closing.clone());
         let connection = tokio::spawn(server.serve_streams(reader, writer));
         let (output, input) = tokio::io::split(ours);
         Self {
@@ -319,7 +319,11 @@ async fn the_new_era_needs_no_handshake() {
 async fn the_client_of_the_same_kit_gets_along() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
-    let server = Server::new(Arc::new(Fake::default()), face(), CancellationToken::new());
+    let server = Server::new(
+        Arc::new(Fake::default()),
+        defaults(),
+        CancellationToken::new(),
+    );
     let connection = tokio::spawn(server.serve_streams(reader, writer));
     let client = ().serve(ours).await.expect("connected");
     let tools = client.list_all_tools().await.expect("listed");

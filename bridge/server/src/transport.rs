@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::arrival::Arrivals;
 use super::line::{Envelope, Line, Lines, MAX_LINE, lone_surrogate, request_id};
+use super::tickets::TicketQueue;
 
 /// Errors without an id that one connection is sent. Two programs that complain of each other's complaints must stop.
 const MAX_COMPLAINTS: usize = 64;
@@ -40,7 +40,7 @@ pub(super) struct LineTransport<R, W> {
     complaints: usize,
     /// A request that begins a session has been handed on.
     opened: bool,
-    arrivals: Arrivals,
+    tickets: TicketQueue,
 }
 
 impl<R, W> LineTransport<R, W>
@@ -58,7 +58,7 @@ where
             sending: None,
             complaints: 0,
             opened: false,
-            arrivals: Arrivals::default(),
+            tickets: TicketQueue::default(),
         }
     }
 
@@ -230,7 +230,7 @@ where
                         if let ClientJsonRpcMessage::Request(request) = &mut message
                             && let ClientRequest::CallToolRequest(call) = &mut request.request
                         {
-                            call.extensions.insert(self.arrivals.next());
+                            call.extensions.insert(self.tickets.issue());
                         }
                         return Some(message);
                     }

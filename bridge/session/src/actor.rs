@@ -1,9 +1,10 @@
-//! The task of one session: serves one call at a time, owns at most one guest, and knows what became of the last one.
+//! The task of one session: serves one call at a time, owns at most one guest, and knows what
+//! became of the last one.
 //!
-//! `cold -> starting -> ready <-> busy -> (interrupting) -> ready | dead`: cold and dead are `guest: None`, starting is
-//! `starting: Some`, busy is inside [`Execution::run`].
+//! `cold -> starting -> ready <-> busy -> (interrupting) -> ready | dead`: cold and dead are
+//! `guest: None`, starting is `starting: Some`, busy is inside [`execution::Execution::run`].
 
-mod caller;
+mod call;
 mod execute;
 mod guest;
 
@@ -15,21 +16,30 @@ use futures_util::FutureExt;
 use futures_util::future::maybe_done;
 use tokio::time::{Instant, sleep_until};
 
-use self::caller::{Caller, FOREVER};
-use super::answer::Answer;
-use super::capture::Capture;
-use super::ending::{Death, Ending};
-use super::execution;
-use super::name::SessionName;
-use super::queue::{Call, Queue};
-use super::registry::Shared;
-use super::servers::{ServerCards, until_refused};
-use super::start::{RunningGuest, Starting};
-use super::{Error, Progress, Run, RunOutcome, RunRequest, State};
+use self::call::{ActiveCall, FOREVER};
+use crate::api::{Error, Progress, RunRequest};
+use crate::guest::death::Disconnect;
+use crate::guest::execution;
+use crate::guest::running::RunningGuest;
+use crate::guest::servers::{ServerCards, until_refused};
+use crate::guest::start::Starting;
+use crate::name::SessionName;
+use crate::run::Run;
+use crate::run::capture::Capture;
+use crate::run::ending::{Ending, Obstacle, State, Stop};
+use crate::run::notes::Loss;
+use crate::run::outcome::RunEnd;
+use crate::run::queue::{Call, Queue};
+use crate::shared::Shared;
 use bridge_broker::Scope;
 use bridge_upstream::CallContext;
 
-/// One session.
+/// Servers of a call that an ending names.
+const NAMED_SERVERS: usize = 100;
+/// Characters of each such name.
+const NAME_LIMIT: usize = 200;
+
+/// One session: its guest, and what its next answer has to say.
 struct Actor {
     shared: Arc<Shared>,
     name: SessionName,
@@ -37,21 +47,16 @@ struct Actor {
     guest: Option<RunningGuest>,
     starting: Option<Starting>,
     /// Why the variables of earlier calls are gone, until an answer has said so.
-    loss: Option<Ending>,
-    /// What the guest wrote since the last run.
+    loss: Option<Loss>,
+    /// What the guest has written since the last run.
     idle_output: Capture,
     executions: u64,
     /// What the session may use of the host.
     scope: Arc<Scope>,
 }
 
-/// Starts the task of a session. `loss`: what became of the session that had its name before.
-pub(super) fn spawn(
-    shared: Arc<Shared>,
-    name: SessionName,
-    queue: Arc<Queue>,
-    loss: Option<Ending>,
-) {
+/// Starts the task of a session. `loss` is what became of the previous session of that name.
+pub(crate) fn spawn(shared: Arc<Shared>, name: SessionName, queue: Arc<Queue>, loss: Option<Loss>) {
     let tasks = shared.launcher.tasks.clone();
     tasks.spawn(async move {
         let actor = Actor {
@@ -66,15 +71,16 @@ pub(super) fn spawn(
             scope: shared.broker.scope(),
         };
         // A fault here must cost this session only. Its guest is killed by being dropped.
-        let ending = AssertUnwindSafe(actor.live()).catch_unwind().await;
+        let loss = AssertUnwindSafe(actor.live()).catch_unwind().await;
         queue.close();
-        shared.forget(&name, &queue, ending.unwrap_or(Some(Ending::Bug)));
+        shared.forget(&name, &queue, loss.unwrap_or(Some(Loss::Bug)));
     });
 }
 
 impl Actor {
-    /// Serves until shutdown or until it has been idle for long. Returns what the next session of that name is to say.
-    async fn live(mut self) -> Option<Ending> {
+    /// Serves until shutdown or until it has been idle for long. Returns what the next session of
+    /// that name is to say.
+    async fn live(mut self) -> Option<Loss> {
         let closing = self.shared.launcher.closing.clone();
         let queue = Arc::clone(&self.queue);
         let idle = self.shared.settings.idle;
@@ -93,8 +99,8 @@ impl Actor {
                         break;
                     }
                 }
-                death = watch(self.guest.as_mut(), &mut self.idle_output) => {
-                    self.bury(death).await;
+                disconnect = watch(self.guest.as_mut(), &mut self.idle_output) => {
+                    self.reap(disconnect).await;
                 }
             }
         }
@@ -102,10 +108,10 @@ impl Actor {
         if let Some(starting) = self.starting.take() {
             starting.discard().await;
         }
-        if let Some(live) = self.guest.take() {
+        if let Some(guest) = self.guest.take() {
             // A task that panicked has nothing more to tell.
-            let _ = live.kill(&self.shared.launcher.tasks).await;
-            self.loss = Some(Ending::Idle(idle));
+            let _ = guest.kill(&self.shared.launcher.tasks).await;
+            self.loss = Some(Loss::Idle(idle));
         }
         self.loss
     }
@@ -133,8 +139,8 @@ impl Actor {
         request: &RunRequest,
         run: &Run,
         progress: Arc<dyn Progress>,
-    ) -> Result<RunOutcome, Error> {
-        let mut caller = Caller::new(request);
+    ) -> Result<RunEnd, Error> {
+        let mut active = ActiveCall::new(request);
         if request.reset {
             self.reset();
         }
@@ -146,7 +152,7 @@ impl Actor {
             // The clock may stand still while the guest starts; the call's end is seen below.
             deadline: None,
             cancel: request.cancel.clone(),
-            interact: Arc::clone(&caller.interact),
+            interact: Arc::clone(&active.interact),
         };
         let mut loading = pin!(maybe_done(scope.load(
             &request.servers,
@@ -157,52 +163,57 @@ impl Actor {
             let stop = tokio::select! {
                 biased;
                 () = until_refused(loading.as_mut()) => None,
-                stop = self.start(&mut caller, progress) => stop?,
+                stop = self.start(&mut active, progress) => stop?,
             };
             if let Some(starting) = &self.starting {
                 // The refusal was first: the start goes on for the next call.
                 starting.release();
             }
             if let Some(stop) = stop {
-                let answer = Answer::stopped_at_start(stop, request.timeout);
-                return Ok(self.unstarted(answer, request));
+                return Ok(self.unstarted(Obstacle::SandboxStarting(stop)));
             }
         }
         let stop = tokio::select! {
             biased;
-            () = loading.as_mut() => caller.stop(true).now_or_never(),
-            stop = caller.stop(true) => {
-                let answer = Answer::stopped_at_servers(stop, request.timeout, &request.servers);
-                return Ok(self.unstarted(answer, request));
+            () = loading.as_mut() => active.stop(true).now_or_never(),
+            by = active.stop(true) => {
+                let name = |name: &String| name.chars().take(NAME_LIMIT).collect();
+                let servers = request.servers.iter().take(NAMED_SERVERS).map(name).collect();
+                return Ok(self.unstarted(Obstacle::ServersStarting { by, servers }));
             }
         };
         if let Some(stop) = stop {
-            return Ok(self.unstarted(Answer::stopped_before_run(stop, request.timeout), request));
+            return Ok(self.unstarted(match stop {
+                Stop::Cancelled => Obstacle::Withdrawn,
+                Stop::TimeLimit => Obstacle::TimeSpentOnStart,
+            }));
         }
-        let given = match loading.take_output() {
+        let cards = match loading.take_output() {
             Some(Ok(loaded)) => ServerCards::new(loaded),
             Some(Err(refusal)) => return Err(Error::Servers(refusal.message)),
             None => ServerCards::default(),
         };
-        Ok(self.execute(&caller, run, given).await)
+        Ok(self.execute(&active, run, cards).await)
     }
 
-    /// The outcome of a call that ran nothing. If earlier variables are gone, that is for another answer to tell.
-    fn unstarted(&self, answer: Answer, request: &RunRequest) -> RunOutcome {
-        // What was loaded for it has not reached the guest.
+    /// The end of a call that ran nothing. If earlier variables are gone, that is for another
+    /// answer to tell.
+    fn unstarted(&self, obstacle: Obstacle) -> RunEnd {
+        // What was loaded for the call has not reached the guest.
         self.scope.forget_installed();
-        let mut outcome = answer.outcome(&self.name, None, request.timeout);
-        if self.loss.is_some() {
-            outcome.state = State::Lost;
-        }
-        outcome
+        let state = if self.loss.is_some() {
+            State::Lost
+        } else {
+            State::Kept
+        };
+        Ending::NotStarted { obstacle, state }.into()
     }
 }
 
 /// Watches the guest, if there is one; otherwise waits for ever.
-async fn watch(guest: Option<&mut RunningGuest>, output: &mut Capture) -> Death {
+async fn watch(guest: Option<&mut RunningGuest>, output: &mut Capture) -> Disconnect {
     match guest {
-        Some(live) => execution::watch(live, output).await,
+        Some(guest) => execution::watch(guest, output).await,
         None => std::future::pending().await,
     }
 }

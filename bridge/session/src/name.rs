@@ -1,8 +1,9 @@
-//! Names of sessions: they become container labels and words in answers, so they are kept plain and short.
+//! Names of sessions: they become container labels and words in answers, so they are kept plain and
+//! short.
 
 use std::sync::Arc;
 
-use super::Error;
+use crate::api::Error;
 
 /// The session of a call that names none.
 const DEFAULT: &str = "default";
@@ -12,11 +13,11 @@ const LIMIT: usize = 64;
 
 /// The checked name of a session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct SessionName(Arc<str>);
+pub(crate) struct SessionName(Arc<str>);
 
 impl SessionName {
     /// Checks the name that a call gave.
-    pub(super) fn parse(name: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn parse(name: Option<&str>) -> Result<Self, Error> {
         let name = name.unwrap_or(DEFAULT);
         if is_session_name(name) {
             Ok(Self(name.into()))
@@ -28,8 +29,8 @@ impl SessionName {
         }
     }
 
-    /// The name.
-    pub(super) fn as_str(&self) -> &str {
+    /// The name as text.
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -1,25 +1,40 @@
-//! One run, from the moment it is asked for until its result is forgotten. Whoever has it can wait, read what it has written
-//! so far, cancel it, or leave it running; the session's task writes into it and ends it.
+//! One run, from the moment it is asked for until its result is forgotten. Whoever has it can wait,
+//! read what it has written so far, cancel it, or leave it running; the session's task writes into
+//! it and ends it.
+
+pub(crate) mod capture;
+pub(crate) mod clock;
+pub(crate) mod display;
+pub(crate) mod ending;
+pub(crate) mod exit_status;
+pub(crate) mod notes;
+pub(crate) mod outcome;
+pub(crate) mod queue;
+pub(crate) mod slot;
+pub(crate) mod table;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::answer::Answer;
-use super::capture::{Capture, Position};
-use super::name::SessionName;
-use super::queue::Queue;
-use super::{Error, RunOutcome, RunRequest};
+use self::capture::{Capture, Position};
+use self::ending::{Ending, Obstacle};
+use self::notes::Note;
+use self::outcome::{RunEnd, RunIdentity, RunOutcome, RunOutput};
+use self::slot::{CurrentRun, Slot};
+use crate::api::{Error, RunRequest};
+use crate::name::SessionName;
+use bridge_broker::Summary;
+use bridge_common::Mutex;
 
-/// Characters of a name: 50 random bits.
+/// Characters of a run's name: 50 random bits.
 const ID: usize = 10;
 
-/// One run.
+/// One run of code, whether it waits, runs or has ended.
 pub struct Run {
     id: String,
     session: SessionName,
@@ -28,17 +43,17 @@ pub struct Run {
     asked: Instant,
     asked_at: SystemTime,
     cancel: CancellationToken,
-    queue: Arc<Queue>,
-    left_running: AtomicBool,
+    slot: Slot,
+    left_running: watch::Sender<bool>,
     ended: watch::Sender<bool>,
-    inner: Mutex<Inner>,
+    progress: Mutex<RunProgress>,
 }
 
 #[derive(Default)]
-struct Inner {
-    /// What it has written.
+struct RunProgress {
+    /// What the run has written.
     output: Capture,
-    /// What of it has been read.
+    /// How much of the output has been read.
     seen: Position,
     /// The result has been read.
     told: bool,
@@ -48,197 +63,218 @@ struct Inner {
 struct End {
     when: Instant,
     at: SystemTime,
-    /// Without the output.
-    result: Result<RunOutcome, Error>,
+    result: Result<RunEnd, Error>,
 }
 
 impl Run {
-    /// A run that waits in `queue`. It is cancelled by the token of its request.
-    pub(super) fn new(session: SessionName, request: &RunRequest, queue: Arc<Queue>) -> Arc<Self> {
-        Arc::new(Self {
-            id: bridge_common::random::word(ID).unwrap_or_else(|error| {
-                tracing::warn!(%error, "no random names; runs are named by the time");
-                format!("{:x}", nanos(SystemTime::now()))
-            }),
+    /// A run that waits in `slot`. The token of its request cancels it.
+    pub(crate) fn new(
+        session: SessionName,
+        request: &RunRequest,
+        slot: Slot,
+    ) -> Result<Arc<Self>, Error> {
+        let id = bridge_common::random::word(ID).map_err(|error| Error::NoRandomName {
+            reason: error.to_string(),
+        })?;
+        Ok(Arc::new(Self {
+            id,
             session,
             timeout: request.timeout,
             text_bytes: request.text_bytes,
             asked: Instant::now(),
             asked_at: SystemTime::now(),
             cancel: request.cancel.clone(),
-            queue,
-            left_running: AtomicBool::new(false),
+            slot,
+            left_running: watch::Sender::new(false),
             ended: watch::Sender::new(false),
-            inner: Mutex::default(),
-        })
+            progress: Mutex::default(),
+        }))
     }
 
-    /// Its name, by which it is found again.
+    /// Name by which the run is found again.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The session that it belongs to.
+    /// Name of the session that the run belongs to.
     pub fn session(&self) -> &str {
         self.session.as_str()
     }
 
-    /// Its time limit.
+    /// Time limit of the run.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Bytes of text that the call wanted to be answered at most.
+    /// Bytes of text that the call wants in its answer at most.
     pub fn text_bytes(&self) -> u64 {
         self.text_bytes
     }
 
-    /// When it was asked for, and when it ended.
+    /// When the run was asked for, and when it ended.
     pub fn times(&self) -> (SystemTime, Option<SystemTime>) {
         (self.asked_at, self.lock().end.as_ref().map(|end| end.at))
     }
 
-    /// Whether it has ended.
+    /// Whether the run has ended.
     pub fn is_ended(&self) -> bool {
         *self.ended.borrow()
     }
 
-    /// Waits until it has ended. Unless it was left running itself, it waits for its turn behind a run that was left running
-    /// no longer than its own time limit, and ends without having begun.
+    /// Waits until the run has ended, and changes nothing.
     pub async fn ended(&self) {
-        let mut ended = self.ended.subscribe();
+        // The sender is part of this run and lives.
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    /// Waits until the run has ended, on behalf of a caller whose patience ends: see
+    /// [`Run::give_up_if_held`].
+    pub async fn ended_or_given_up(&self) {
+        tokio::select! {
+            biased;
+            () = self.ended() => return,
+            () = self.give_up_if_held() => {}
+        }
+        self.ended().await;
+    }
+
+    /// Ends a run that waits for its turn without starting it, once its client has given up, or
+    /// once a run that was left running has kept it from starting for as long as it may take
+    /// itself. A run that was left running is patient.
+    pub async fn give_up_if_held(&self) {
         let is_impatient = !self.is_left_running();
         tokio::select! {
             biased;
-            _ = ended.wait_for(|ended| *ended) => return,
-            () = self.cancel.cancelled() => self.withdraw(Answer::withdrawn),
-            other = self.held_up(), if is_impatient => {
-                self.withdraw(|| Answer::held_up(&other, self.timeout));
-            }
-        }
-        // The sender is ours and lives.
-        let _ = ended.wait_for(|ended| *ended).await;
-    }
-
-    /// Waits for the moment when a run of the same session that was left running has kept this one from beginning for as
-    /// long as this one may take.
-    async fn held_up(&self) -> String {
-        let mut holder = self.queue.holder();
-        loop {
-            let other = holder.borrow_and_update().clone();
-            if let Some(other) = other {
-                tokio::select! {
-                    () = sleep(self.timeout) => return other,
-                    _ = holder.changed() => {}
-                }
-            } else if holder.changed().await.is_err() {
-                std::future::pending::<()>().await;
+            () = self.cancel.cancelled() => self.withdraw(Obstacle::Withdrawn),
+            behind = self.slot.blocked_for(self.timeout), if is_impatient => {
+                self.withdraw(Obstacle::HeldUp { behind });
             }
         }
     }
 
-    /// From now on nobody needs to wait for it: it goes on until it ends, is cancelled, or reaches its limit.
+    /// From now on nobody needs to wait for the run: it goes on until it ends, is cancelled, or
+    /// reaches its limit.
     pub fn leave_running(&self) {
-        self.left_running.store(true, Ordering::SeqCst);
-        self.queue.note_left_running(self);
+        self.left_running.send_replace(true);
     }
 
-    /// Whether it was left running.
-    pub(super) fn is_left_running(&self) -> bool {
-        self.left_running.load(Ordering::SeqCst)
+    /// Whether the run was left running.
+    pub(crate) fn is_left_running(&self) -> bool {
+        *self.left_running.borrow()
     }
 
-    /// Interrupts it; where it has not begun, it never will.
+    /// Interrupts the run; where it has not begun, it never will.
     pub fn cancel(&self) {
         self.cancel.cancel();
-        self.withdraw(Answer::withdrawn);
+        self.withdraw(Obstacle::Withdrawn);
     }
 
-    fn withdraw(&self, answer: impl FnOnce() -> Answer) {
-        if let Some(call) = self.queue.withdraw(self) {
-            let outcome = answer().outcome(&self.session, None, self.timeout);
-            call.reply.finish(Ok(outcome));
+    /// Ends the run if it still waits for its turn.
+    fn withdraw(&self, obstacle: Obstacle) {
+        if self.slot.take().is_some() {
+            self.finish(Ok(Ending::not_started(obstacle).into()));
         }
     }
 
-    /// Whoever holds this waits for the run: where it is dropped before the end, the run is cancelled, unless it was left
-    /// running.
+    /// A guard for whoever waits for the run: dropping it before the end cancels the run, unless
+    /// that was left running.
     pub fn attend(self: &Arc<Self>) -> CancelOnDrop {
         CancelOnDrop(Arc::clone(self))
     }
 
-    /// The result, or how it stands; output from where the last reading ended. Once the result has been read, reading again
-    /// repeats it with all of the output: the answer that had it may have been lost.
+    /// The result, or how the run stands; output from where the last reading ended. Once the result
+    /// has been read, reading again repeats it with all of the output, because the answer that had
+    /// it may have been lost.
     pub fn read(&self) -> Result<RunOutcome, Error> {
-        let mut inner = self.lock();
-        let from = if inner.told {
+        let mut progress = self.lock();
+        let from = if progress.told {
             Position::default()
         } else {
-            inner.seen
+            progress.seen
         };
-        inner.told = inner.end.is_some();
-        inner.seen = inner.output.position();
-        self.outcome(&inner, from)
+        progress.told = progress.end.is_some();
+        progress.seen = progress.output.position();
+        self.outcome(&progress, from)
     }
 
-    /// Likewise, whole, and not counted as reading.
+    /// The whole result, or how the run stands, without counting as a reading.
     pub fn peek(&self) -> Result<RunOutcome, Error> {
         self.outcome(&self.lock(), Position::default())
     }
 
-    fn outcome(&self, inner: &Inner, from: Position) -> Result<RunOutcome, Error> {
-        let outcome = if let Some(end) = &inner.end {
-            end.result.clone()?
-        } else {
-            let note = self.queue.holder_of(self);
-            let note = note.map(|other| format!("waits for run {other:?} of the same session"));
-            Answer::running().outcome(&self.session, note, self.timeout)
+    fn outcome(&self, progress: &RunProgress, from: Position) -> Result<RunOutcome, Error> {
+        let end = match &progress.end {
+            Some(end) => end.result.clone()?,
+            None => RunEnd {
+                notes: self
+                    .slot
+                    .blocker()
+                    .map(Note::WaitsBehind)
+                    .into_iter()
+                    .collect(),
+                ..Ending::Running.into()
+            },
         };
-        let output = inner.output.after(from);
+        let Capture {
+            stdout,
+            stderr,
+            displays,
+        } = progress.output.after(from);
         Ok(RunOutcome {
-            stdout: output.stdout,
-            stderr: output.stderr,
-            displays: output.displays,
-            // Others have been answered already, or will be.
-            run: self.is_left_running().then(|| self.id.clone()),
-            elapsed: self.asked.elapsed(),
-            ..outcome
+            identity: RunIdentity {
+                session: self.session().to_owned(),
+                cell: end.cell,
+                servers: end.servers,
+                // The caller of any other run has been answered already, or will be.
+                run: self.is_left_running().then(|| self.id.clone()),
+                timeout: self.timeout,
+                elapsed: self.asked.elapsed(),
+            },
+            ending: end.ending,
+            output: RunOutput {
+                stdout,
+                stderr,
+                displays,
+                files: end.files,
+            },
+            notes: end.notes,
+            calls: end.calls,
         })
     }
 
-    /// What it writes goes here.
-    pub(super) fn with_output<T>(&self, act: impl FnOnce(&mut Capture) -> T) -> T {
+    /// Gives access to what the run writes.
+    pub(crate) fn with_output<T>(&self, act: impl FnOnce(&mut Capture) -> T) -> T {
         act(&mut self.lock().output)
     }
 
-    /// Ends it.
-    pub(super) fn finish(&self, result: Result<RunOutcome, Error>) {
-        let mut inner = self.lock();
-        if inner.end.is_none() {
-            inner.end = Some(End {
+    /// Ends the run; a second end is ignored.
+    pub(crate) fn finish(&self, result: Result<RunEnd, Error>) {
+        let mut progress = self.lock();
+        if progress.end.is_none() {
+            progress.end = Some(End {
                 when: Instant::now(),
                 at: SystemTime::now(),
                 result,
             });
         }
-        drop(inner);
+        drop(progress);
         self.ended.send_replace(true);
     }
 
-    /// How long ago it ended, and the bytes that it keeps.
-    pub(super) fn kept(&self) -> Option<(Duration, usize)> {
-        let inner = self.lock();
-        let end = inner.end.as_ref()?;
+    /// How long ago the run ended, and the bytes that it keeps.
+    pub(crate) fn kept(&self) -> Option<(Duration, usize)> {
+        let progress = self.lock();
+        let end = progress.end.as_ref()?;
         let result = end.result.as_ref().ok();
-        let result = result.and_then(|outcome| outcome.result.as_ref());
+        let result = result.and_then(|end| end.ending.result());
         Some((
             end.when.elapsed(),
-            inner.output.bytes() + result.map_or(0, String::len),
+            progress.output.bytes() + result.map_or(0, str::len),
         ))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, RunProgress> {
+        self.progress.lock()
     }
 }
 
@@ -248,7 +284,7 @@ impl fmt::Debug for Run {
     }
 }
 
-/// See [`Run::attend`].
+/// Cancels a run when it is dropped; see [`Run::attend`].
 pub struct CancelOnDrop(Arc<Run>);
 
 impl Drop for CancelOnDrop {
@@ -259,25 +295,41 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// An answer that is owed: a run whose call is dropped without an answer ends all the same.
-pub(super) struct PendingReply {
+/// An answer that a run is waiting for. A run whose reply is dropped without an answer ends all the
+/// same.
+pub(crate) struct PendingReply {
     run: Arc<Run>,
     closing: CancellationToken,
 }
 
 impl PendingReply {
-    /// Of this run. Where `closing` has fired, that is why there is no answer.
-    pub(super) fn new(run: Arc<Run>, closing: CancellationToken) -> Self {
+    /// The reply to this run. If `closing` has fired, a missing answer means that the bridge is
+    /// shutting down.
+    pub(crate) fn new(run: Arc<Run>, closing: CancellationToken) -> Self {
         Self { run, closing }
     }
 
-    /// The run.
-    pub(super) fn run(&self) -> &Arc<Run> {
+    /// The run that waits.
+    pub(crate) fn run(&self) -> &Arc<Run> {
         &self.run
     }
 
-    /// Gives the answer.
-    pub(super) fn finish(self, result: Result<RunOutcome, Error>) {
+    /// The slot that the run waits in.
+    fn slot(&self) -> &Slot {
+        &self.run.slot
+    }
+
+    /// The run as those see it that wait behind it.
+    fn as_current(&self) -> CurrentRun {
+        CurrentRun {
+            id: self.run.id.clone(),
+            left_running: self.run.left_running.subscribe(),
+            cancel: self.run.cancel.clone(),
+        }
+    }
+
+    /// Ends the run with this answer.
+    pub(crate) fn finish(self, result: Result<RunEnd, Error>) {
         self.run.finish(result);
     }
 }
@@ -297,7 +349,17 @@ impl Drop for PendingReply {
     }
 }
 
-fn nanos(time: SystemTime) -> u128 {
-    time.duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos())
+/// The outcome of a call whose client had given up before there was a run.
+pub(crate) fn withdrawn(session: &SessionName, timeout: Duration) -> RunOutcome {
+    RunOutcome {
+        identity: RunIdentity {
+            session: session.as_str().to_owned(),
+            timeout,
+            ..RunIdentity::default()
+        },
+        ending: Ending::not_started(Obstacle::Withdrawn),
+        output: RunOutput::default(),
+        notes: Vec::new(),
+        calls: Summary::default(),
+    }
 }

@@ -1,4 +1,5 @@
-//! The sessions as their callers see them: against scripted guests in paused time, and against the real Python runtime.
+//! The sessions as their callers see them: against scripted guests in paused time, and against the
+//! real Python runtime.
 
 mod chaos;
 mod deaths;
@@ -14,6 +15,7 @@ mod results;
 mod scripted;
 mod spare;
 mod starts;
+mod told;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +59,7 @@ fn sessions(launch: &Arc<impl Launch>) -> Arc<Sessions> {
     sessions_with(launch, settings())
 }
 
-/// With a small limit on output.
+/// Sessions with a small limit on output.
 fn sessions_with(launch: &Arc<impl Launch>, settings: SessionSettings) -> Arc<Sessions> {
     Arc::new(Sessions::with(
         Arc::clone(launch) as Arc<dyn Launch>,
@@ -67,12 +69,12 @@ fn sessions_with(launch: &Arc<impl Launch>, settings: SessionSettings) -> Arc<Se
     ))
 }
 
-/// Over the servers of this file, or none.
+/// A broker over the servers of this file, or over none.
 fn broker(file: Option<PathBuf>) -> Arc<Broker> {
     broker_with(file, Path::new("/nonexistent"))
 }
 
-/// Likewise, and with what is kept in this folder.
+/// A broker over the servers of this file, with its store in this folder.
 fn broker_with(file: Option<PathBuf>, state: &Path) -> Arc<Broker> {
     let nowhere = PathBuf::from("/nonexistent");
     let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
@@ -119,7 +121,7 @@ fn named(session: &str, code: &str) -> RunRequest {
     }
 }
 
-/// Tells nobody.
+/// Progress that nobody hears of.
 struct Silent;
 
 impl Progress for Silent {

@@ -9,7 +9,7 @@ mod non_protocol;
 mod request;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ pub(super) struct Caller {
 /// Takes the method of a notification that concerns more than one call.
 pub(super) type OnChange = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The conversation.
+/// A conversation with a server.
 pub(super) struct Connection {
     server: ServerName,
     outbox: Box<dyn Outbox>,
@@ -159,7 +159,7 @@ impl Connection {
         let _ = self.metadata.set(metadata);
     }
 
-    /// Sends a notification.
+    /// Sends the server a notification.
     pub(super) async fn notify(
         &self,
         method: &'static str,
@@ -202,6 +202,11 @@ impl Connection {
             .closed
             .get_or_insert_with(|| reason.to_owned());
         self.closed.cancel();
+    }
+
+    /// An id for a request that nothing else has.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Why it is closed, if it is.

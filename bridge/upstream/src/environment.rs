@@ -1,14 +1,15 @@
-//! What a server inherits from the bridge's environment: the few variables that programs need to run at all.
+//! What a server inherits from the bridge's environment: the few variables that programs need to
+//! run at all.
 //!
-//! Everything else stays here; a server that needs more names it in its `env` block.
+//! Everything else stays with the bridge; a server that needs more names it in its `env` block.
 
 use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// Inherited by name; docs/src/guide/servers.md lists the same.
+/// Variables inherited by name; docs/src/guide/servers.md lists the same.
 pub const INHERITED: [&str; 32] = [
-    // Who and where
+    // The user and the place
     "PATH",
     "HOME",
     "USER",
@@ -21,7 +22,7 @@ pub const INHERITED: [&str; 32] = [
     "TMPDIR",
     "TMP",
     "TEMP",
-    // How to reach the network
+    // The way to the network
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "NO_PROXY",
@@ -33,10 +34,10 @@ pub const INHERITED: [&str; 32] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "NIX_SSL_CERT_FILE",
-    // Where a container engine answers: many servers are `docker run` commands
+    // The container engine: many servers are `docker run` commands
     "DOCKER_HOST",
     "CONTAINER_HOST",
-    // Windows and its layers
+    // Windows and its compatibility layers
     "SYSTEMROOT",
     "SystemRoot",
     "APPDATA",
@@ -46,10 +47,10 @@ pub const INHERITED: [&str; 32] = [
     "PATHEXT",
 ];
 
-/// Inherited by the beginning of the name.
+/// Variables inherited by the beginning of their name.
 pub const INHERITED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
-/// The environment of a server: what is inherited, then its own block.
+/// The environment of a server: the inherited variables, then its own block.
 pub(super) fn of_server(
     bridge: &BTreeMap<String, String>,
     block: &BTreeMap<String, SecretString>,

@@ -1,5 +1,5 @@
-//! The processes of one server, killed together: launchers such as `npx` and `sh -c` leave the real server behind when
-//! only they are killed.
+//! The processes of one server, killed together: launchers such as `npx` and `sh -c` leave the real
+//! server behind when only they are killed.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -22,12 +22,12 @@ impl Group {
         Some(Self { leader, guardian })
     }
 
-    /// Asks all of them to end.
+    /// Sends SIGTERM to all processes of the group.
     pub(super) fn terminate(&self) {
         let _ = kill_process_group(self.leader, Signal::TERM);
     }
 
-    /// Ends all of them.
+    /// Sends SIGKILL to all processes of the group.
     pub(super) fn kill(&self) {
         let _ = kill_process_group(self.leader, Signal::KILL);
     }

@@ -1,8 +1,9 @@
-//! Finds out which protocol a server speaks: revisions with `initialize` (up to 2025-11-25), or those without
-//! (2026-07-28 on), which begin with `server/discover`.
+//! Finds out which protocol a server speaks: a revision with `initialize` (up to 2025-11-25), or
+//! one without (2026-07-28 on), which begins with `server/discover`.
 //!
-//! Nearly all servers answer `initialize`, so that is asked first; an error leads to the other question at once, and
-//! silence leads to it as well, without giving up on the first: a server that is slow to start loses nothing.
+//! Nearly all servers answer `initialize`, so that is asked first. An error leads to the other
+//! question at once; silence leads to it as well, without giving up on the first, so that a server
+//! that is slow to start loses nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use super::connection::{Connection, Failure, RequestContext};
 use super::message::{code, start_of};
 use super::transport::http::with_root_cause;
 
-/// A silent server is asked the other question after this.
+/// Time until a silent server is asked the other question.
 const PROBE_AFTER: Duration = Duration::from_secs(3);
 
-/// Longer answers to the handshake are refused.
+/// The most bytes of an answer to the handshake.
 const LARGEST_ANSWER: usize = 1024 * 1024;
 
 /// What a server said of itself.
@@ -28,28 +29,28 @@ pub struct Peer {
     pub protocol: String,
     /// The revision has no `initialize`; each request carries its own metadata.
     pub modern: bool,
-    /// Its capabilities, as sent.
+    /// The capabilities of the server, as it sent them.
     pub capabilities: Value,
-    /// Its name and version, as sent; null where it sent none.
+    /// The name and version of the server, as it sent them; null where it sent none.
     pub info: Value,
-    /// Its instructions for the model.
+    /// The instructions of the server for the model.
     pub instructions: Option<String>,
 }
 
 impl Peer {
-    /// Whether it says that it tells when its tools change.
+    /// Whether the server promises to tell when its tools change.
     pub(super) fn tells_of_changed_tools(&self) -> bool {
         self.capabilities.pointer("/tools/listChanged") == Some(&Value::Bool(true))
     }
 }
 
-/// Why the two sides did not come together.
+/// Why the two sides did not agree on a protocol.
 #[derive(Debug)]
 pub(super) enum HandshakeError {
-    /// The connection failed.
+    /// The request failed, or the whole connection.
     Failure(Failure),
-    /// The server answered with something else.
-    Answer(String),
+    /// The server answered, but not with an agreement; what it said instead.
+    Unexpected(String),
 }
 
 /// Which questions to ask, and in what order.
@@ -57,14 +58,14 @@ pub(super) enum HandshakeError {
 pub(super) enum Questions {
     /// `initialize`, then `server/discover` where that fails or is not answered.
     Both,
-    /// Only `initialize`.
+    /// Nothing but `initialize`.
     Initialize,
-    /// Only `server/discover`.
+    /// Nothing but `server/discover`.
     Discover,
 }
 
-/// Agrees on a revision and leaves `connection` ready for requests. Ends with the connection at the latest: the caller
-/// sets the limit.
+/// Agrees on a revision and leaves `connection` ready for requests. Ends with the connection at the
+/// latest; the caller sets a time limit.
 pub(super) async fn shake_hands(
     connection: &Arc<Connection>,
     questions: Questions,
@@ -108,7 +109,7 @@ pub(super) async fn shake_hands(
 fn both(initialize: &HandshakeError, discover: HandshakeError) -> HandshakeError {
     match discover {
         closed @ HandshakeError::Failure(Failure::Closed { .. }) => closed,
-        discover => HandshakeError::Answer(format!(
+        discover => HandshakeError::Unexpected(format!(
             "it answered initialize with {}, and server/discover with {}",
             describe(initialize),
             describe(&discover)
@@ -116,10 +117,10 @@ fn both(initialize: &HandshakeError, discover: HandshakeError) -> HandshakeError
     }
 }
 
-/// What came instead of an agreement, in words.
+/// Puts into words what came instead of an agreement.
 pub(super) fn describe(refusal: &HandshakeError) -> String {
     match refusal {
-        HandshakeError::Answer(text) => text.clone(),
+        HandshakeError::Unexpected(text) => text.clone(),
         HandshakeError::Failure(Failure::Rpc(error)) => {
             format!("error {} ({})", error.code, start_of(&error.message))
         }
@@ -146,9 +147,10 @@ async fn initialize(
     params.insert("clientInfo".to_owned(), client_info());
     let result = request(connection, "initialize", params).await?;
     let Some(protocol) = result.get("protocolVersion").and_then(Value::as_str) else {
-        return Err(HandshakeError::Answer(start_of(&result.to_string())));
+        return Err(HandshakeError::Unexpected(start_of(&result.to_string())));
     };
-    // Some servers agree to whatever they are asked for, and some answer with a revision that has no `initialize`.
+    // Some servers agree to whatever revision they are asked for; some answer with one that does
+    // not have `initialize`.
     let modern = protocol >= ProtocolVersion::V_2026_07_28.as_str();
     if modern {
         connection.set_metadata(metadata(protocol, client_capabilities));
@@ -178,7 +180,7 @@ async fn discover(
                 .data
                 .get("supported")
                 .map_or_else(|| error.message.clone(), Value::to_string);
-            return Err(HandshakeError::Answer(format!(
+            return Err(HandshakeError::Unexpected(format!(
                 "no support for {} but for {}",
                 version.as_str(),
                 start_of(&supported)
@@ -194,12 +196,12 @@ async fn discover(
                 .any(|supported| supported == version.as_str()) => {}
         Some(versions) => {
             let supported = start_of(&json!(versions).to_string());
-            return Err(HandshakeError::Answer(format!(
+            return Err(HandshakeError::Unexpected(format!(
                 "no support for {} but for {supported}",
                 version.as_str()
             )));
         }
-        None => return Err(HandshakeError::Answer(start_of(&result.to_string()))),
+        None => return Err(HandshakeError::Unexpected(start_of(&result.to_string()))),
     }
     connection.set_metadata(metadata);
     connection.protocol_agreed(version.as_str());
@@ -217,7 +219,7 @@ async fn request(
         .await
         .map_err(HandshakeError::Failure)?;
     if result.get().len() > LARGEST_ANSWER {
-        return Err(HandshakeError::Answer(format!(
+        return Err(HandshakeError::Unexpected(format!(
             "{} bytes",
             result.get().len()
         )));

@@ -1,7 +1,8 @@
-//! What a server may want of the client while one of its tools runs: an answer of the user (elicitation), of the
-//! client's model (sampling), or to show progress and log lines.
+//! What a server may want of the client while one of its tools runs: an answer of the user
+//! (elicitation) or of the client's model (sampling), or to show progress and log lines.
 //!
-//! The MCP face implements [`Interact`]; where it cannot ask, the server is told so at once instead of waiting.
+//! The bridge's own MCP server implements [`Interact`]. A server whose question cannot be asked is
+//! told so at once instead of waiting.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -13,22 +14,23 @@ use bridge_catalog::ServerName;
 /// The client, as far as a server's call can reach it.
 #[async_trait]
 pub trait Interact: Send + Sync + 'static {
-    /// What it can be asked: the `elicitation` and `sampling` capabilities that a server started for it is told.
+    /// The capabilities `elicitation` and `sampling` of the client, as servers started for it are
+    /// told.
     fn offers(&self) -> Value {
         json!({})
     }
 
-    /// Asks, and waits as long as it takes; the caller stops waiting when the call ends.
+    /// Asks the client and waits as long as it takes; the caller stops waiting when the call ends.
     async fn request(&self, question: Question) -> Reply;
 
-    /// Shows something; must not block.
+    /// Shows something to the client. Must not block.
     fn notify(&self, event: Event);
 }
 
 /// A question of a server.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Who asks.
+    /// The server that asks.
     pub server: ServerName,
     /// The tool whose call led to it, where that is known.
     pub tool: Option<String>,
@@ -36,23 +38,24 @@ pub struct Question {
     pub kind: QuestionKind,
     /// Parameters of `elicitation/create` or `sampling/createMessage`, as the server sent them.
     pub params: Value,
-    /// Fires when the answer is of no use any more.
+    /// Fires when the answer has lost its use.
     pub cancel: CancellationToken,
 }
 
 /// What kind of answer is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuestionKind {
-    /// `elicitation/create`: of the user.
+    /// An answer of the user (`elicitation/create`).
     Elicitation,
-    /// `sampling/createMessage`: of the client's model.
+    /// An answer of the client's model (`sampling/createMessage`).
     Sampling,
 }
 
 /// The ways in which a question can end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// Answered. Of an elicitation the content (null where there is none, as in URL mode), of sampling the result.
+    /// The answer: for an elicitation its content (null where there is none, as in URL mode), for
+    /// sampling the result.
     Accept(Value),
     /// The user said no.
     Decline,
@@ -67,25 +70,25 @@ pub enum Reply {
 /// Something that a server reports while it works.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// `notifications/progress` of a call.
+    /// The progress of a call (`notifications/progress`).
     Progress {
-        /// Who reports.
+        /// The server that reports.
         server: ServerName,
         /// The tool at work.
         tool: String,
-        /// Parameters as sent, without the token.
+        /// The parameters as the server sent them, without the token.
         params: Value,
     },
-    /// `notifications/message`.
+    /// A log message (`notifications/message`).
     Log {
-        /// Who reports.
+        /// The server that reports.
         server: ServerName,
-        /// Parameters as sent.
+        /// The parameters as the server sent them.
         params: Value,
     },
-    /// `notifications/elicitation/complete`: what the user was sent to a page for is done.
+    /// The user has done what a page was opened for (`notifications/elicitation/complete`).
     ElicitationDone {
-        /// Who reports.
+        /// The server that reports.
         server: ServerName,
         /// The `elicitationId` of the question.
         id: String,
@@ -106,7 +109,7 @@ impl Interact for NoClient {
 }
 
 impl QuestionKind {
-    /// The method that asks it.
+    /// The method of a question of this kind.
     pub fn method(self) -> &'static str {
         match self {
             Self::Elicitation => "elicitation/create",

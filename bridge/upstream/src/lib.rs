@@ -1,12 +1,12 @@
 //! The MCP servers that code may call, over stdio and streamable HTTP.
 //!
-//! Owns the life of each server: one long-lived actor a server, started when it is first needed,
-//! restarted after it ended, stopped when unused or with the bridge; its OAuth tokens; and the
-//! conversation with it, in both eras of the protocol.
+//! Owns the life of each server (one long-lived actor for each, started when it is first needed,
+//! restarted after it ended, stopped when unused or with the bridge), its OAuth tokens, and the
+//! conversation with it in both eras of the protocol.
 //!
-//! Must never know who may call what, sessions, guests or engines: `broker` decides that above.
-//! Results pass as raw JSON; a call is never repeated when it may have taken effect; everything that
-//! is waited for has an end: a deadline, a caller who gives up, or the end of the server.
+//! Must never know sessions, guests, engines, or who may call what: `broker` decides that. Results
+//! pass as raw JSON; a call is never repeated when it may have taken effect; everything that is
+//! waited for has an end: a deadline, a caller who gives up, or the end of the server.
 //!
 //! Entry points: [`Upstreams`] (all servers), [`Interact`] (the client behind a call),
 //! [`oauth::Tokens`] (logins), [`Redactor`] (secrets out of texts). Read `server.rs` for the states
@@ -63,26 +63,27 @@ use server::Server;
 /// How servers are run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The bridge's environment; servers inherit a few variables of it.
+    /// The bridge's environment, of which servers inherit a few variables.
     pub environment: BTreeMap<String, String>,
-    /// Working directory of servers that name none.
+    /// The working directory of servers that do not name one.
     pub cwd: PathBuf,
     /// Time to start, for servers that do not name one.
     pub start_timeout: Duration,
     /// Time to start for commands that may have to download first, such as `npx` and `docker run`.
     pub download_timeout: Duration,
-    /// Time without a sign of life after which a call has failed, for servers that do not name one; `None`: only the
-    /// caller's deadline counts.
+    /// Time without a sign of life after which a call has failed, for servers that do not name one;
+    /// with `None` only the caller's deadline counts.
     pub call_timeout: Option<Duration>,
-    /// An unused server is stopped after this; zero: never.
+    /// Time after which an unused server is stopped; never with zero.
     pub idle: Duration,
-    /// Calls to one server at once; more wait.
+    /// The most calls to one server at once; more wait.
     pub parallel: usize,
-    /// Largest result of a call.
+    /// The most bytes of a result.
     pub result_bytes: usize,
-    /// Folder of OAuth tokens; `None`: there are none.
+    /// The folder of OAuth tokens; without one, logins are not possible.
     pub tokens: Option<PathBuf>,
-    /// Ends servers should this process be killed; without it, servers that ignore the end of their input live on.
+    /// Ends servers should this process be killed; without it, servers that ignore the end of their
+    /// input live on.
     pub guardian: Option<Guardian>,
 }
 
@@ -110,7 +111,7 @@ pub struct CallContext {
     pub deadline: Option<Instant>,
     /// Fires when the caller gives up.
     pub cancel: CancellationToken,
-    /// The client, for questions, progress and log lines.
+    /// The client that gets questions, progress and log lines.
     pub interact: Arc<dyn Interact>,
 }
 
@@ -138,7 +139,7 @@ pub enum Status {
         /// How often it wrote something that is not a message.
         non_protocol: u64,
     },
-    /// It failed and is tried again when next asked for.
+    /// The server failed, and is tried again when it is next asked for.
     Failed(Error),
 }
 
@@ -148,7 +149,7 @@ pub struct Upstreams {
     servers: Mutex<HashMap<ServerName, Arc<Server>>>,
 }
 
-/// What all servers have in common.
+/// What all servers share.
 struct Shared {
     options: Options,
     changes: broadcast::Sender<ServerName>,
@@ -160,7 +161,7 @@ struct Shared {
 }
 
 impl Upstreams {
-    /// Nothing is started until it is asked for.
+    /// Starts nothing: each server starts when it is first asked for.
     pub fn new(options: Options) -> Self {
         let shared = Shared {
             options,
@@ -180,7 +181,7 @@ impl Upstreams {
         self.shared.changes.subscribe()
     }
 
-    /// The server's tools. Starts it, or joins a start that goes on already.
+    /// The tools of a server, which is started where needed.
     pub async fn tools(
         &self,
         definition: &Arc<Definition>,
@@ -189,7 +190,7 @@ impl Upstreams {
         self.server(definition)?.tools(context).await
     }
 
-    /// The tools as far as they are known without starting anything.
+    /// The tools of a server as far as they are known without starting it.
     pub fn known_tools(&self, definition: &Definition) -> Option<Arc<ToolList>> {
         let servers = self.servers.lock();
         servers
@@ -215,7 +216,7 @@ impl Upstreams {
             .await
     }
 
-    /// All resources, or templates of resources, as sent.
+    /// All resources, or all templates of resources, as the server sent them.
     pub async fn resources(
         &self,
         definition: &Arc<Definition>,
@@ -243,7 +244,7 @@ impl Upstreams {
             .await
     }
 
-    /// All prompts, as sent.
+    /// All prompts, as the server sent them.
     pub async fn prompts(
         &self,
         definition: &Arc<Definition>,
@@ -289,7 +290,8 @@ impl Upstreams {
             .map(|(_, server)| server)
             .collect();
         let stops = servers.iter().map(|server| server.stop());
-        // Each of them takes at most 3 s until it is killed; this is for what cannot be foreseen.
+        // Each server takes at most 3 s until it is killed; the limit is for what cannot be
+        // foreseen.
         self.shared.retiring.close();
         let all = futures_util::future::join(
             futures_util::future::join_all(stops),
@@ -303,7 +305,7 @@ impl Upstreams {
         }
     }
 
-    /// The actor for `definition`; one for an older definition of the name is stopped.
+    /// The actor for `definition`; an actor for an older definition of the name is retired.
     fn server(&self, definition: &Arc<Definition>) -> Result<Arc<Server>, Error> {
         if self.shared.stopped.is_cancelled() {
             return Err(Error::ShuttingDown {

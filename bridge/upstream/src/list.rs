@@ -1,5 +1,5 @@
-//! Lists that a server gives out in pages, read to the end, and its tools decoded one by one: a bad tool costs only
-//! itself.
+//! Lists that a server gives out in pages, read to the end, and its tools decoded one by one: a bad
+//! tool costs only itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use super::message::{code, start_of};
 use super::payload::{Payload, is_deeper_than};
 use bridge_tools::Tool;
 
-/// More pages are not asked for.
+/// The most pages of a list that are asked for.
 const MOST_PAGES: usize = 512;
-/// More entries are not kept, nor more bytes of them.
+/// The most entries of a list that are kept, and the most bytes of all together.
 const MOST_ENTRIES: usize = 20_000;
 const MOST_BYTES: usize = 64 * 1024 * 1024;
-/// Larger entries are bad ones.
+/// The most bytes of a good entry.
 const LARGEST_ENTRY: usize = 512 * 1024;
-/// Deeper ones as well.
+/// The most levels of nesting in a good entry.
 const DEEPEST_ENTRY: usize = 100;
 
 /// The tools of a server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolList {
-    /// The good ones, in the server's order, no name twice.
+    /// The good tools, in the server's order, each name once.
     pub tools: Vec<Tool>,
-    /// The bad ones by name (or place in the list), and what is wrong with them.
+    /// The bad tools by name (or place in the list), and what is wrong with each.
     pub skipped: BTreeMap<String, String>,
-    /// Where the list is not the whole list, why.
+    /// Why this is not the whole list, where it is not.
     pub incomplete: Option<String>,
     /// Tools of earlier lists that the server no longer offers.
     pub gone: HashSet<String>,
@@ -88,7 +88,7 @@ fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
     };
     let input_schema = match tool.shift_remove("inputSchema") {
         Some(schema @ Value::Object(_)) => schema,
-        // How servers say that a tool takes nothing, or anything.
+        // Servers say so that a tool takes nothing, or anything.
         None | Some(Value::Null | Value::Bool(true)) => json!({"type": "object"}),
         Some(other) => {
             return Err((
@@ -138,7 +138,7 @@ pub(super) async fn pages<'a>(
             {
                 break;
             }
-            // What was got so far is better than nothing.
+            // The pages so far are better than nothing.
             Err(Failure::Rpc(error)) if cursor.is_some() => {
                 return Ok((
                     entries,
@@ -157,7 +157,7 @@ pub(super) async fn pages<'a>(
             entries.push(read_entry(entry));
         }
         match next {
-            // An empty cursor is how some servers say that there is no more.
+            // Some servers end a list with an empty cursor.
             Value::Null => return Ok((entries, None)),
             Value::String(next) if next.is_empty() => return Ok((entries, None)),
             next if !cursors.insert(next.to_string()) => {
@@ -208,7 +208,7 @@ fn read_page<'p>(
     ))
 }
 
-/// A large or deep one keeps its name only, which makes it a bad one.
+/// Reads an entry. A large or deep one keeps its name only, which makes it a bad one.
 fn read_entry(entry: &RawValue) -> Value {
     let what = if entry.get().len() > LARGEST_ENTRY {
         format!("a description of {} bytes", entry.get().len())

@@ -1,7 +1,8 @@
-//! JSON-RPC messages as they are: no value is decoded further than needed, so integers, key order and unknown fields
-//! pass unchanged.
+//! JSON-RPC messages as they are: values are decoded only as far as needed, so integers, key order
+//! and unknown fields pass unchanged.
 //!
-//! Reading is lenient where real servers are sloppy (ids as text, a missing `jsonrpc`, batches) and never guesses.
+//! Reading is lenient where real servers are sloppy (ids as text, a missing `jsonrpc`, batches) and
+//! never guesses.
 
 use std::fmt::Write as _;
 
@@ -11,57 +12,57 @@ use serde_json::{Map, Value, json};
 
 use super::payload::Payload;
 
-/// Larger parameters of what a server asks or tells are not read.
+/// The most bytes of parameters that are read of a server's requests and notifications.
 const PARAMS_BYTES: usize = 1024 * 1024;
-/// Of larger errors only code and message are read.
+/// The most bytes of an error whose `data` is read; of larger ones only code and message are.
 const ERROR_BYTES: usize = 256 * 1024;
-/// Longer messages of errors are cut.
+/// The most characters kept of an error's message.
 const ERROR_TEXT: usize = 16 * 1024;
 
 /// What a server sent.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// The answer to a request of ours. Without an id that could be ours it belongs to nobody.
-    Answer { id: Option<u64>, answer: Answer },
-    /// It asks something of us.
+    /// The answer to a request of ours; without an id where the id cannot be one of ours.
+    Response { id: Option<u64>, outcome: Outcome },
+    /// A request of the server.
     Request {
         id: Value,
         method: String,
         params: Value,
-        /// Our request that it belongs to, where the transport can tell.
+        /// The request of ours that it belongs to, where the transport can tell.
         origin: Option<u64>,
     },
-    /// It tells something.
+    /// A notification of the server.
     Notification { method: String, params: Value },
-    /// Something that is no message; what it began with.
+    /// Something that is not a message; what it began with.
     NonProtocol(String),
 }
 
-/// The content of an answer.
+/// How a request ended, by the answer to it.
 #[derive(Debug)]
-pub(super) enum Answer {
-    /// It worked.
+pub(super) enum Outcome {
+    /// The result of a request that worked.
     Result(Payload),
-    /// It did not.
+    /// The error of a request that did not work.
     Error(RpcError),
-    /// It was larger than allowed and not kept.
+    /// The answer was larger than allowed and was not kept.
     TooLarge { bytes: u64 },
-    /// It was no JSON.
+    /// The answer was not valid; what is wrong with it.
     Malformed(String),
 }
 
 /// An error object of JSON-RPC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcError {
-    /// Its code.
+    /// The code, by which programs tell errors apart.
     pub code: i64,
-    /// Its text.
+    /// The message for people and models.
     pub message: String,
-    /// Its `data`, or null.
+    /// Whatever the server added; null where it added nothing.
     pub data: Value,
 }
 
-/// What we send.
+/// A message of ours to a server.
 #[derive(Debug, Clone)]
 pub(super) enum Outgoing {
     Request {
@@ -73,9 +74,9 @@ pub(super) enum Outgoing {
         method: &'static str,
         params: Map<String, Value>,
     },
-    Answer {
+    Response {
         id: Value,
-        answer: Result<Value, RpcError>,
+        outcome: Result<Value, RpcError>,
     },
 }
 
@@ -111,8 +112,6 @@ impl From<Map<String, Value>> for Params {
 pub(super) mod code {
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
     pub(crate) const INTERNAL: i64 = -32603;
-    /// What servers say that do not say more.
-    pub(crate) const SERVER_ERROR: i64 = -32000;
     /// The server does not know the session.
     pub(crate) const UNKNOWN_SESSION: i64 = -32001;
     pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
@@ -174,7 +173,7 @@ impl RpcError {
 }
 
 impl Outgoing {
-    /// The message as JSON.
+    /// The message as JSON text.
     pub(super) fn into_text(self) -> String {
         match self {
             Self::Request { id, method, params } => {
@@ -187,13 +186,13 @@ impl Outgoing {
             Self::Notification { method, params } => {
                 json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string()
             }
-            Self::Answer {
+            Self::Response {
                 id,
-                answer: Ok(result),
+                outcome: Ok(result),
             } => json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
-            Self::Answer {
+            Self::Response {
                 id,
-                answer: Err(error),
+                outcome: Err(error),
             } => json!({"jsonrpc": "2.0", "id": id, "error": error.write()}).to_string(),
         }
     }
@@ -208,10 +207,10 @@ pub(super) struct Envelope<'a> {
     pub(super) method: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) params: Option<&'a RawValue>,
-    /// A result of null is one.
+    /// A result of null counts as a result.
     #[serde(borrow, default, deserialize_with = "present")]
     pub(super) result: Option<&'a RawValue>,
-    /// An error of null is none: some servers send that beside a result.
+    /// An error of null does not count: some servers send that beside a result.
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -223,7 +222,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 impl Incoming {
-    /// What `text` is. A batch is several messages.
+    /// Reads the messages in `text`: several in a batch, one otherwise.
     pub(super) fn read(text: &str, each: &mut dyn FnMut(Self)) -> Result<(), serde_json::Error> {
         match text.as_bytes().first() {
             Some(b'{') => each(Self::read_object(text)?),
@@ -249,7 +248,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// The messages in a line that is no JSON: what a server has printed without a line end stands before or behind them.
+    /// Reads the messages in a line that is not JSON: what a server has printed without a line end
+    /// stands before or behind them.
     pub(super) fn salvage(line: &str, each: &mut dyn FnMut(Self)) {
         const TRIES: usize = 16;
         let mut rest = line;
@@ -287,7 +287,8 @@ impl Incoming {
             method.and_then(|method| serde_json::from_str::<String>(method.get()).ok())
         {
             let params = params.map_or("null", RawValue::get);
-            // Not a method that anybody knows: such a request is refused, and such a notification ignored.
+            // With a method that does not exist, a request is refused and a notification is
+            // ignored.
             let (method, params) = if params.len() > PARAMS_BYTES {
                 (
                     format!(
@@ -314,18 +315,18 @@ impl Incoming {
         }
         let id = id.and_then(|id| parse_id(id.get().trim_matches('"')));
         Ok(match (error, result) {
-            (Some(error), _) => Self::Answer {
+            (Some(error), _) => Self::Response {
                 id,
-                answer: Answer::Error(RpcError::read(error.get())),
+                outcome: Outcome::Error(RpcError::read(error.get())),
             },
-            (None, Some(result)) => Self::Answer {
+            (None, Some(result)) => Self::Response {
                 id,
-                answer: Answer::Result(Payload::new(result.to_owned())),
+                outcome: Outcome::Result(Payload::new(result.to_owned())),
             },
-            // Whoever waits for it would wait for ever.
-            (None, None) if id.is_some() && jsonrpc.is_some() => Self::Answer {
+            // The caller would wait for ever.
+            (None, None) if id.is_some() && jsonrpc.is_some() => Self::Response {
                 id,
-                answer: Answer::Malformed("it has neither a result nor an error".to_owned()),
+                outcome: Outcome::Malformed("it has neither a result nor an error".to_owned()),
             },
             (None, None) => Self::NonProtocol(start_of(text)),
         })
@@ -345,7 +346,7 @@ fn parse_id(text: &str) -> Option<u64> {
     text.strip_suffix(".0").unwrap_or(text).parse().ok()
 }
 
-/// At most so many characters of a text.
+/// The first `most` characters of a text.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -368,7 +369,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// Enough of a text to recognise it by.
+/// The beginning of a text, enough to recognise it by.
 pub(super) fn start_of(text: &str) -> String {
     cut(text, 120)
 }

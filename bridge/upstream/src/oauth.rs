@@ -74,7 +74,7 @@ impl Tokens {
         self.path.exists()
     }
 
-    /// Forgets them.
+    /// Deletes the tokens, and what was kept for the next login.
     pub fn remove(&self) -> io::Result<()> {
         remove_file(&self.challenge_path())?;
         remove_file(&self.path)
@@ -155,8 +155,8 @@ impl Tokens {
         request.with_challenge(challenge)
     }
 
-    /// What the server wants to be shown: where it wanted more rights for a call, that; else what it
-    /// answers now.
+    /// What the server wants to be shown: where it wanted more rights for a call, that; else what
+    /// it answers now.
     async fn challenge(&self, url: &str) -> Option<String> {
         let tokens = self.clone();
         let kept = blocking(move || tokens.kept_challenge()).await;

@@ -1,6 +1,8 @@
-//! JSON that passes through unread: results on their way to the guest, arguments on their way to a server.
+//! JSON that passes through unread: results on their way to the guest, arguments on their way to a
+//! server.
 //!
-//! Parsed into values, a megabyte of small numbers takes fifty; as text it takes one, and nothing about it can change.
+//! Parsed into values, a megabyte of small numbers takes fifty; as text it takes one, and nothing
+//! about it can change.
 
 use std::fmt;
 
@@ -11,32 +13,32 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::redact::Redactor;
 
-/// Larger results are held a few at a time, in the whole bridge.
+/// Results of more bytes than this are held a few at a time, in the whole bridge.
 pub(super) const LARGE: usize = 1024 * 1024;
-/// So many of them.
+/// How many large results are held at a time.
 pub(super) const LARGE_AT_ONCE: usize = 8;
-/// What a message may have around its result.
+/// Bytes that a message may have around its result.
 pub(super) const ENVELOPE: usize = 64 * 1024;
-/// Deeper JSON is no use to anybody, and more than Python's parser takes.
+/// Levels of nesting that are passed on: Python's parser does not take many more.
 const DEEPEST: usize = 200;
 
 /// One JSON value as text.
 pub struct Payload {
     text: Box<RawValue>,
     is_too_deep: bool,
-    /// For a large one: room in the memory for such, until it has been passed on.
+    /// Room for a large value, held until the value has been passed on.
     _claim: Option<OwnedSemaphorePermit>,
 }
 
 impl Payload {
-    /// From a value of ours.
+    /// Writes a value of ours as JSON.
     pub fn of(value: &impl Serialize) -> Self {
         let text =
             serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Self::from(text)
     }
 
-    /// From what a server sent.
+    /// Takes JSON that a server sent.
     pub(super) fn new(text: Box<RawValue>) -> Self {
         Self {
             is_too_deep: is_deeper_than(DEEPEST, text.get()),
@@ -49,7 +51,7 @@ impl Payload {
         self.is_too_deep
     }
 
-    /// With room for it claimed.
+    /// Holds `claim` for as long as the value exists.
     pub(super) fn claimed(self, claim: Option<OwnedSemaphorePermit>) -> Self {
         Self {
             _claim: claim,
@@ -57,7 +59,7 @@ impl Payload {
         }
     }
 
-    /// Without the line ends that people's files have between tokens.
+    /// The same value without the line ends that hand-written files have between tokens.
     #[must_use]
     pub fn one_line(self) -> Self {
         if !has_line_ends(self.get()) {
@@ -79,22 +81,23 @@ impl Payload {
         }
     }
 
-    /// The text.
+    /// The value as JSON text.
     pub fn get(&self) -> &str {
         self.text.get()
     }
 
-    /// The value, for small ones and for tests.
+    /// Parses the value; meant for small ones and for tests.
     pub fn value(&self) -> Value {
         serde_json::from_str(self.get()).unwrap_or_default()
     }
 
-    /// It is an object, as all results of MCP are.
+    /// Whether the value is an object, as all results of MCP are.
     pub(super) fn is_object(&self) -> bool {
         self.get().starts_with('{')
     }
 
-    /// It is a tool's result that says `isError`. What is large is not looked at: errors are not.
+    /// Whether the value is a tool's result that says `isError`. Large values are not looked at:
+    /// errors are short.
     pub fn is_tool_error(&self) -> bool {
         #[derive(serde::Deserialize)]
         struct Flag {
@@ -107,7 +110,7 @@ impl Payload {
             && serde_json::from_str(self.get()).is_ok_and(|flag: Flag| flag.is_error)
     }
 
-    /// Without secrets.
+    /// The same value with secrets taken out.
     #[must_use]
     pub fn redacted(self, redactor: &Redactor) -> Self {
         if !redactor.finds_in(self.get()) {
@@ -157,14 +160,14 @@ fn has_line_ends(text: &str) -> bool {
     memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some()
 }
 
-/// `text` as one line: spaces and line ends between its tokens are left out where there is a line end.
+/// `text` as one line: where it has line ends, they and the spaces between tokens are left out.
 fn one_line(text: &str) -> String {
     if !has_line_ends(text) {
         return text.to_owned();
     }
     let mut line = String::with_capacity(text.len());
     let mut rest = text;
-    // Outside of a string up to the next quote, then inside of it up to the one that ends it.
+    // Outside of a string up to the next quote, then inside up to the quote that ends the string.
     while let Some(quote) = rest.find('"') {
         line.extend(rest[..quote].split_ascii_whitespace());
         let end = end_of_string(&rest[quote..]);
@@ -175,7 +178,7 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Where the string ends that `text` begins with.
+/// The end of the string that `text` begins with.
 fn end_of_string(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -189,12 +192,12 @@ fn end_of_string(text: &str) -> usize {
     bytes.len()
 }
 
-/// Whether valid JSON is nested deeper than so many levels.
+/// Whether valid JSON is nested deeper than `levels`.
 pub(super) fn is_deeper_than(levels: usize, text: &str) -> bool {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(next) = memchr::memchr3(b'"', b'[', b'{', &bytes[at..]) {
-        // What was closed on the way there.
+        // Brackets that were closed on the way there.
         let closed = memchr::memchr2_iter(b']', b'}', &bytes[at..at + next]).count();
         depth = depth.saturating_sub(closed);
         at += next;

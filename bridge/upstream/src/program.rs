@@ -1,6 +1,7 @@
-//! Finds a server's program, and where it is not on `PATH`, says where it is and what to write.
+//! Finds a server's program; where it is not on `PATH`, says where it is and what to write.
 //!
-//! Programs that graphical clients start have a bare `PATH`, so `npx` is missing although the user has it.
+//! Programs that graphical clients start have a bare `PATH`, so `npx` is missing although the user
+//! has it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,28 +9,28 @@ use std::path::{Path, PathBuf};
 
 use bridge_common::programs;
 
-/// Why there is no program to start.
+/// Why a server's program cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    /// A name that is in no folder of `PATH`.
+    /// The name is not in any folder of `PATH`.
     #[error("{}", not_on_path(.command, .path, .elsewhere.as_deref(), *.toml))]
     NotOnPath {
-        /// The name.
+        /// The name of the program.
         command: String,
         /// The `PATH` that was searched.
         path: String,
-        /// Where it is instead.
+        /// The place where the program is instead.
         elsewhere: Option<PathBuf>,
         /// The definition is in a TOML file.
         toml: bool,
     },
-    /// A path that leads nowhere.
+    /// The path does not lead to a file.
     #[error("{} does not exist", .0.display())]
     NoSuchFile(PathBuf),
-    /// A path to something that is not executable.
+    /// The path leads to something that is not executable.
     #[error("{} is not an executable file", .0.display())]
     NotExecutable(PathBuf),
-    /// A working directory that is not there.
+    /// The working directory does not exist.
     #[error("its working directory {} does not exist", .0.display())]
     NoSuchDirectory(PathBuf),
 }
@@ -46,7 +47,8 @@ fn not_on_path(command: &str, path: &str, elsewhere: Option<&Path>, toml: bool) 
         );
     };
     let folder = found.parent().unwrap_or(found).display();
-    // The folder and not only the program's path: what is found there (npx) starts its neighbours (node) by name.
+    // The folder and not only the program's path: programs there (npx) start their neighbours
+    // (node) by name.
     let extended = if path.is_empty() {
         folder.to_string()
     } else {
@@ -63,7 +65,8 @@ fn not_on_path(command: &str, path: &str, elsewhere: Option<&Path>, toml: bool) 
     )
 }
 
-/// The file to execute for `command`, as a server with this environment and working directory would find it.
+/// The file to execute for `command`, as a server with this environment and working directory finds
+/// it.
 pub(super) fn find(
     command: &str,
     environment: &BTreeMap<String, String>,
@@ -97,8 +100,8 @@ pub(super) fn find(
     })
 }
 
-/// Where version managers and package managers put programs. `*` is any one name; of several the last in order, which
-/// is mostly the newest.
+/// Where version managers and package managers put programs. `*` stands for one name; where several
+/// fit, the last in order counts, which is mostly the newest.
 fn other_folders(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     const IN_HOME: [&str; 22] = [
         ".nvm/versions/node/*/bin",

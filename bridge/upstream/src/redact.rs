@@ -1,7 +1,8 @@
-//! Takes configured secrets out of everything that is shown, by value: lists of key names always miss some.
+//! Takes configured secrets out of everything that is shown, by value: lists of key names always
+//! miss some.
 //!
-//! A value is found as it is and in the encodings that it usually leaks in: base64 at any alignment, URL escapes, JSON
-//! escapes, hexadecimal.
+//! A value is found as it is and in the encodings that it usually leaks in: base64 at any
+//! alignment, URL escapes, JSON escapes, hexadecimal.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,10 +25,10 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Hides `secrets`; those shorter than [`SHORTEST_SECRET`] and those that are no secrets are passed over.
+    /// Hides `secrets`; values shorter than [`SHORTEST_SECRET`] and public ones are passed over.
     ///
     /// # Panics
-    /// With more than gigabytes of secrets.
+    /// Panics only with gigabytes of secrets.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut needles = BTreeSet::new();
         for secret in secrets {
@@ -48,7 +49,7 @@ impl Redactor {
         }
     }
 
-    /// `text` without secrets.
+    /// Takes secrets out of `text`.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.searcher {
             Some(searcher) if searcher.is_match(text) => {
@@ -63,7 +64,7 @@ impl Redactor {
         }
     }
 
-    /// Whether there is a secret in `text`, which may be JSON.
+    /// Whether `text`, which may be JSON, holds a secret.
     pub fn finds_in(&self, text: &str) -> bool {
         self.searcher
             .as_ref()
@@ -113,7 +114,7 @@ fn parts(secret: &str) -> impl Iterator<Item = &str> {
         .filter(|part| part.len() >= SHORTEST_SECRET && !is_public(part))
 }
 
-/// Values that stand in many environments, are found everywhere and give nothing away.
+/// Whether a value stands in many environments, is found everywhere and gives nothing away.
 fn is_public(value: &str) -> bool {
     const WORDS: [&str; 12] = [
         "production",
@@ -135,7 +136,7 @@ fn is_public(value: &str) -> bool {
         || is_plain_address(value)
 }
 
-/// An address without credentials or query.
+/// Whether a value is an address without credentials and query.
 fn is_plain_address(value: &str) -> bool {
     let rest = value
         .strip_prefix("http://")
@@ -155,9 +156,10 @@ fn spellings(secret: &str) -> Vec<String> {
         escaped(&json[1..json.len() - 1]),
         percent(bytes, false),
         percent(bytes, true),
-        hexadecimal(bytes),
+        hex::encode(bytes),
     ];
-    // Within a longer text (`user:secret`) the base64 of a secret depends on how many bytes go before it, modulo 3.
+    // Within a longer text (`user:secret`) the base64 of a secret depends on how many bytes go
+    // before it, modulo 3.
     for before in 0..3 {
         let mut padded = vec![0; before];
         padded.extend_from_slice(bytes);
@@ -171,7 +173,7 @@ fn spellings(secret: &str) -> Vec<String> {
     spellings
 }
 
-/// As servers write JSON that has to be plain ASCII.
+/// A JSON string as servers write it that keep to ASCII.
 fn escaped(json: &str) -> String {
     use std::fmt::Write as _;
     json.encode_utf16().fold(String::new(), |mut text, unit| {
@@ -197,14 +199,6 @@ fn percent(bytes: &[u8], lower: bool) -> String {
     })
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use base64::engine::general_purpose::STANDARD;
@@ -224,7 +218,7 @@ mod tests {
             json!({ "error": TOKEN }).to_string(),
             STANDARD.encode(TOKEN),
             URL_SAFE_NO_PAD.encode(TOKEN),
-            hexadecimal(TOKEN.as_bytes()),
+            hex::encode(TOKEN.as_bytes()),
         ] {
             let hidden = redactor.text(&text);
             assert!(hidden.contains(REDACTED), "{text} became {hidden}");

@@ -1,5 +1,5 @@
-//! A request to a running server: waits its turn, answers the server's questions, and puts every way
-//! to fail into words.
+//! A request to a running server: waits its turn, answers the server's questions, and puts every
+//! way to fail into words.
 
 use std::sync::Arc;
 
@@ -17,13 +17,14 @@ use super::start::RunningServer;
 use super::transport::http::with_root_cause;
 use super::{CallContext, Error};
 
-/// A server may ask this often before it answers (as in the SDKs).
+/// Rounds of questions before an answer, as in the SDKs.
 const MOST_ROUNDS: usize = 10;
-/// Questions in one round.
+/// The most questions in one round.
 const MOST_QUESTIONS: usize = 32;
 
 impl Server {
-    /// Sends `method` and returns its result. `act` names it in messages: the tool, or what the method does.
+    /// Sends `method` and returns its result. `act` names the request in messages: the tool, or
+    /// what the method does.
     pub(super) async fn request(
         self: &Arc<Self>,
         method: &'static str,
@@ -32,11 +33,12 @@ impl Server {
         context: &CallContext,
     ) -> Result<Payload, Error> {
         let mut running = self.connect(context).await?;
-        let _turn = self.turn(act, context, &running).await?;
+        let _permit = self.permit(act, context, &running).await?;
         let mut restarted = false;
         let result = loop {
             match self.rounds(&running, method, act, &params, context).await {
-                // It ended before it can have seen the request: nothing is lost by asking its successor.
+                // The server ended before it can have seen the request, so its successor may be
+                // asked.
                 Err(Problem::Failure(Failure::Closed { sent: false, .. })) if !restarted => {
                     restarted = true;
                     running.connection.ended().await;
@@ -58,7 +60,7 @@ impl Server {
         result
     }
 
-    async fn turn(
+    async fn permit(
         &self,
         act: &str,
         context: &CallContext,
@@ -75,7 +77,7 @@ impl Server {
         }
     }
 
-    /// One request, and again with answers for as long as the server asks for some.
+    /// Sends the request, and again with answers for as long as the server asks questions.
     async fn rounds(
         &self,
         running: &RunningServer,
@@ -193,7 +195,7 @@ impl Server {
                 kind,
                 why,
             })),
-            // Within a result there is no room for an error.
+            // A result cannot hold an error.
             reply => answer_to(kind, reply).map_err(|error| {
                 Problem::Error(Error::NotAnswered {
                     server: self.name().clone(),
@@ -213,7 +215,7 @@ impl Server {
         }
     }
 
-    /// `failure` in words, without secrets.
+    /// Puts `failure` into words, without secrets.
     pub(super) fn error(&self, act: &str, failure: Failure, running: &RunningServer) -> Error {
         let (server, act) = (self.name().clone(), act.to_owned());
         match failure {
@@ -261,14 +263,14 @@ impl Server {
     }
 }
 
-/// `resultType`, which older revisions do not have.
+/// The `resultType` of a result, which older revisions do not have.
 fn result_type(result: &Payload) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Typed {
         result_type: Option<String>,
     }
-    // Looking for the word is much faster than looking at the value.
+    // Looking for the word is much faster than parsing the value.
     memchr::memmem::find(result.get().as_bytes(), b"\"resultType\"")?;
     let typed: Typed = serde_json::from_str(result.get()).ok()?;
     typed.result_type

@@ -1,7 +1,8 @@
-//! One server's life: started when needed, one start for all who wait, restarted after it ended, stopped when unused.
+//! One server's life: started when needed, one start for all who wait, restarted after it ended,
+//! stopped when unused.
 //!
-//! States: `idle -> starting -> running -> idle | failed`. The start is a task of its own, so that a caller who gives
-//! up does not end it and the next caller joins it.
+//! States: `idle -> starting -> running -> idle | failed`. The start is a task of its own: a caller
+//! who gives up does not end it, and the next caller joins it.
 
 mod lists;
 
@@ -27,21 +28,22 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
 /// A server that ran this long did not fail to start.
 const STABLE: Duration = Duration::from_secs(10);
 
-/// A server whose definition has changed may finish its calls within this.
+/// Time for a server whose definition has changed to finish its calls.
 const RETIREMENT: Duration = Duration::from_secs(60);
 
-/// The actor.
+/// The actor of one server.
 pub(super) struct Server {
     pub(super) definition: Arc<Definition>,
     pub(super) redactor: Redactor,
     pub(super) shared: Arc<Shared>,
     pub(super) permits: Semaphore,
     state: Mutex<State>,
-    /// Fires when this server is to be gone for good.
+    /// Fires when this server is to end for good.
     retired: CancellationToken,
     tools: Mutex<Option<Arc<ToolList>>>,
     tools_stale: AtomicBool,
-    /// One list at a time is asked for; the others wait for it. The only lock that is held while waiting.
+    /// Held while the list of tools is asked for, by one caller at a time. No other lock is held
+    /// while waiting.
     tools_request: tokio::sync::Mutex<()>,
     last_used: Mutex<Instant>,
 }
@@ -125,7 +127,8 @@ impl Server {
         }
     }
 
-    /// The running server: started, or joined in its start, within the caller's patience.
+    /// The running server, started where needed. A start that goes on already is joined; the
+    /// caller's deadline bounds the wait, not the start.
     pub(super) async fn connect(
         self: &Arc<Self>,
         context: &CallContext,
@@ -169,7 +172,8 @@ impl Server {
         match &state.life {
             Life::Running(running) => match running.connection.closed() {
                 None => return Next::Use(Arc::clone(running)),
-                // The first restart is immediate; a server that keeps dying young is left alone for ever longer.
+                // The first restart is immediate; a server that keeps dying young is left alone for
+                // longer each time.
                 Some(_) if running.since.elapsed() >= STABLE || state.failures == 0 => {
                     state.failures = u32::from(running.since.elapsed() < STABLE);
                 }
@@ -194,7 +198,7 @@ impl Server {
         }
         let (sender, result) = watch::channel(None);
         let phase = Arc::new(Phase::default());
-        // Who asks first is who it is started for; a bridge has one client.
+        // The server is told what the first caller's client offers; a bridge has one client.
         let offers = context.interact.offers();
         tokio::spawn(Arc::clone(self).start(sender, Arc::clone(&phase), offers));
         state.life = Life::Starting {
@@ -265,7 +269,8 @@ impl Server {
         }
     }
 
-    /// The first failure in a row may be tried again at once: a person may just have mended something.
+    /// Notes a failure. After the first in a row the next attempt may come at once: a person may
+    /// just have mended something.
     fn set_failed(&self, state: &mut State, error: Error) {
         tracing::warn!(server.name = %self.name(), %error, "server failed");
         let doublings = state.failures.min(10);
@@ -280,13 +285,13 @@ impl Server {
         };
     }
 
-    /// A request has worked: whatever went wrong before is over.
+    /// Notes that a request has worked: earlier failures no longer count.
     pub(super) fn worked(&self) {
         self.state.lock().failures = 0;
         *self.last_used.lock() = Instant::now();
     }
 
-    /// Stops it for good as soon as what it is asked already is answered, or has had its time.
+    /// Stops the server for good once its calls have ended, after a minute at the latest.
     pub(super) async fn retire(&self) {
         let all = u32::try_from(self.shared.options.parallel.max(1)).unwrap_or(u32::MAX);
         tokio::select! {
@@ -296,7 +301,7 @@ impl Server {
         self.stop().await;
     }
 
-    /// Stops it for good.
+    /// Stops the server for good. Returns when it is gone.
     pub(super) async fn stop(&self) {
         self.retired.cancel();
         let starting = match &self.state.lock().life {
@@ -324,7 +329,7 @@ impl Server {
     }
 }
 
-/// Ends a server that nobody has used for a while; it is started again when needed.
+/// Ends a server that has not been used for a while; it is started again when needed.
 async fn stop_when_unused(server: Weak<Server>, running: Arc<RunningServer>) {
     loop {
         let wake = {

@@ -1,7 +1,8 @@
-//! The end of what a server wrote to its standard error, and of its log messages: always read, never
-//! more than a few KiB kept.
+//! The end of what a server wrote to its standard error, and of its log messages: always read,
+//! never more than a few KiB kept.
 //!
-//! A server whose stderr is not read blocks as soon as the pipe is full; its last words are what an error should quote.
+//! A server whose stderr is not read blocks as soon as the pipe is full; its last words are what an
+//! error should quote.
 
 use bridge_common::Mutex;
 use bridge_common::lines::{Head, Line, LineDecoder};
@@ -12,7 +13,7 @@ use super::redact::Redactor;
 
 /// Bytes kept for messages.
 const KEPT: usize = 8 * 1024;
-/// Longer lines are cut in the log.
+/// The most bytes of a line in the log; longer lines are cut.
 const LINE: usize = 16 * 1024;
 
 /// The last words of one process.
@@ -47,7 +48,7 @@ impl Tail {
         lines.finish().into_iter().for_each(log);
     }
 
-    /// A line that the server said in another way.
+    /// Adds a line that the server logged in another way.
     pub(super) fn note(&self, line: &str) {
         self.push(line.trim_end().as_bytes());
         self.push(b"\n");
@@ -65,7 +66,7 @@ impl Tail {
     pub(super) fn text(&self) -> String {
         let kept = self.0.lock();
         let text = String::from_utf8_lossy(&kept);
-        // The first line may have lost its beginning.
+        // The beginning of the first line may be cut off.
         let whole = match text.split_once('\n') {
             Some((_, rest)) if kept.len() == KEPT && !rest.trim().is_empty() => rest,
             _ => &text,

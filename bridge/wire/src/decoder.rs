@@ -1,7 +1,7 @@
 //! Lines out of arbitrary pieces, with a limit on their size.
 //!
-//! A line that lies within one piece is handed out without copying. There is no way on after an error: the guest that
-//! caused it is killed.
+//! A line that lies within one piece is handed out without copying. After an error
+//! nothing more is decoded: the guest that caused it is killed.
 
 use bridge_common::lines::{Discard, Line, LineDecoder as Lines};
 use bytes::Bytes;
@@ -11,7 +11,8 @@ use super::Error;
 /// Bytes allowed in one line of the guest.
 pub const FRAME_LIMIT: usize = 16 << 20;
 
-/// Bytes allowed in one line to the guest: a result of 16 MiB passes whatever its escapes and its envelope add.
+/// Bytes allowed in one line to the guest: a result of 16 MiB passes whatever its escapes and its
+/// envelope add.
 pub const TO_GUEST_LIMIT: usize = (32 << 20) + (64 << 10);
 
 /// Cuts what a guest writes into lines.

@@ -1,7 +1,8 @@
 //! The frames in both directions; here, those from the guest.
 //!
-//! Parsing takes two steps, the type first and then the fields that this type has: a frame of an unknown type may hold
-//! anything at all. (A tagged enum would also trip over serde's buffering of arbitrary-precision numbers.)
+//! Parsing takes two steps, the type first and then the fields that this type has: a frame of an
+//! unknown type may hold anything at all. (A tagged enum would also trip over serde's buffering of
+//! arbitrary-precision numbers.)
 
 use std::borrow::Cow;
 
@@ -31,9 +32,9 @@ use lenient::{Number, Text};
 /// Which stream a piece of output belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamKind {
-    /// File descriptor 1.
+    /// Standard output, file descriptor 1.
     Stdout,
-    /// File descriptor 2.
+    /// Standard error, file descriptor 2.
     Stderr,
 }
 
@@ -48,61 +49,61 @@ pub enum FromGuest<'a> {
     Dropped(Box<[Dropped; 2]>),
     /// Something to be shown beside the output.
     Display {
-        /// Its type, as the guest says.
+        /// Media type that the guest claims.
         mime: Cow<'a, str>,
-        /// Its content.
+        /// Bytes of the picture or document.
         content: Vec<u8>,
     },
     /// A piece of a file that was asked for.
     File {
         /// Number of the question.
         call: u64,
-        /// Size of the whole file, and the piece; none where there is no such file.
+        /// Size of the whole file, and the piece; `None` where the file cannot be read.
         piece: Option<(u64, Vec<u8>)>,
     },
     /// An execution came to its end.
     ExecutionDone(Box<ExecutionDone>),
     /// The guest is about to end.
     Exit {
-        /// Its exit status.
+        /// Exit status that it will have.
         code: i64,
         /// The kernel killed a process for memory, where the guest can tell.
         out_of_memory: Option<bool>,
     },
-    /// It wants something of the host.
+    /// User code wants something of the host.
     Request {
-        /// The execution that it thinks it is in.
+        /// Number of the execution that the guest believes to be in.
         id: Option<u64>,
-        /// Its number; the answer repeats it.
+        /// Number of the request; the answer repeats it.
         call: u64,
-        /// What it wants.
+        /// Name of the method that it calls.
         method: String,
-        /// The details; `None` where they are no JSON that can be held (lone surrogates, nesting without end), which is
-        /// user code's mistake and no reason to end the guest.
+        /// Parameters of the method; `None` where they cannot be held as JSON (lone surrogates,
+        /// nesting without end), which is user code's mistake and not a reason to end the guest.
         params: Option<Value>,
     },
-    /// It does not want an answer any more.
+    /// The guest does not want an answer any more.
     Cancel {
         /// Number of the request.
         call: u64,
     },
-    /// It wants the files that it has been told are there.
+    /// The guest wants the files that it has been told are there.
     Fetch,
     /// A piece of a file that was asked for.
     ProjectFile(FilePiece<'a>),
-    /// All that was asked for has been sent.
+    /// The guest has sent all files that it was asked for.
     Collected {
         /// Number of the request.
         id: u64,
     },
-    /// A type that this bridge does not know; to be ignored.
+    /// A frame of a type that this bridge does not know; it is to be ignored.
     Unknown,
 }
 
 /// What was dropped of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Dropped {
-    /// How many bytes.
+    /// Number of bytes that were dropped.
     pub bytes: u64,
     /// Line ends among them.
     pub lines: u64,
@@ -115,13 +116,13 @@ pub struct Dropped {
 /// `ready`: the first frame of a guest.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Ready {
-    /// Version of the protocol it speaks.
+    /// Version of the protocol that the guest speaks.
     pub protocol: u32,
-    /// Python's version.
+    /// Version of the guest's Python.
     pub python: String,
-    /// What it says of its own confinement.
+    /// What the guest says of its own confinement.
     pub report: GuestReport,
-    /// How long its start took.
+    /// How long the guest's start took.
     #[serde(default)]
     pub timings: ReadyTimings,
 }

@@ -1,4 +1,5 @@
-//! Both directions of one attached guest: frames go out in as few writes as there can be, lines come in one by one.
+//! Both directions of one attached guest: frames go out in as few writes as there can be, lines
+//! come in one by one.
 //!
 //! All waiting here may be dropped at any point and taken up again: no byte is lost or sent twice.
 
@@ -15,14 +16,16 @@ use super::{Error, FRAME_LIMIT, Frame, LineDecoder, TO_GUEST_LIMIT, ToGuest, tra
 /// How much of the container's own standard error is remembered.
 const TAIL: usize = 8 << 10;
 
-/// What has been sent is dropped from the buffer when it is this much, also where there is always more to send.
+/// What has been sent is dropped from the buffer when it is this much, also where there is always
+/// more to send.
 const SENT: usize = 1 << 20;
 
 /// The two ends of an attached guest, whatever runs it.
 pub struct Ends {
     /// The guest's standard input.
     pub input: Pin<Box<dyn AsyncWrite + Send>>,
-    /// The guest's standard output and standard error, until both are closed or the connection is lost.
+    /// The guest's standard output and standard error, until both are closed or the connection is
+    /// lost.
     pub output: BoxStream<'static, Result<Output, ConnectionLost>>,
 }
 
@@ -40,9 +43,9 @@ pub type ConnectionLost = Box<dyn std::error::Error + Send + Sync>;
 
 /// Both directions of one guest.
 pub struct Link {
-    /// To the guest.
+    /// Frames that go to the guest.
     pub sender: Sender,
-    /// From the guest.
+    /// Lines that come from the guest.
     pub receiver: Receiver,
 }
 
@@ -84,8 +87,8 @@ impl Sender {
         self.flushed = false;
     }
 
-    /// Puts a frame of any size behind those that wait. A frame beyond [`TO_GUEST_LIMIT`] is not taken; the error is its
-    /// size in bytes.
+    /// Puts a frame of any size behind those that wait. A frame beyond [`TO_GUEST_LIMIT`] is not
+    /// taken; the error is its size in bytes.
     pub fn queue_bounded(&mut self, frame: &impl Frame) -> Result<(), usize> {
         self.compact();
         let before = self.buffer.len();
@@ -110,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// Something has not gone out yet.
+    /// Whether something has not gone out yet.
     pub fn is_pending(&self) -> bool {
         !self.flushed
     }
@@ -160,7 +163,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// The next event.
+    /// Waits for the next event.
     pub async fn event(&mut self) -> Event {
         loop {
             match self.decoder.line() {
@@ -193,7 +196,8 @@ impl Receiver {
         self.received
     }
 
-    /// The last words on the container's own standard error: the runtime's or the interpreter's, not user code's.
+    /// The last words on the container's own standard error: the runtime's or the interpreter's,
+    /// not user code's.
     pub fn last_words(&self) -> String {
         String::from_utf8_lossy(&self.tail).trim().to_owned()
     }

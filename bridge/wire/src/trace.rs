@@ -1,4 +1,5 @@
-//! Frames in the log, at level `trace` only: for whoever follows a session by hand (CONTRIBUTING.md).
+//! Frames in the log, at level `trace` only: for whoever follows a session by hand
+//! (CONTRIBUTING.md).
 
 use std::fmt::Write as _;
 

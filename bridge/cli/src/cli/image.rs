@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::bridge::Bridge;
 use super::progress::Bars;
 use super::{block_on, exit, telemetry, terminal};
+use bridge_common::human::size;
 use bridge_engine::Engine;
-use bridge_render::size;
 use bridge_sandbox::image::Error;
 use bridge_settings::Settings;
 

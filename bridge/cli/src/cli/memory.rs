@@ -197,7 +197,7 @@ fn row(info: &Info) -> [String; 4] {
     let session = info.provenance["session"].as_str().unwrap_or("");
     [
         clean(&info.key),
-        bridge_render::size(info.size),
+        bridge_common::human::size(info.size),
         time.map(|time| time.to_string()).unwrap_or_default(),
         clean(session),
     ]

@@ -15,9 +15,10 @@ use super::bridge::Bridge;
 use super::progress::Bars;
 use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
-use bridge_render::{Payload, count};
-use bridge_server::{Face, Rejected, WHOLE, request};
-use bridge_session::{CODE_LIMIT, Captured, RunOutcome, Sessions, Status};
+use bridge_common::human::count;
+use bridge_render::Rendered;
+use bridge_server::{CallDefaults, Rejected, WHOLE, request};
+use bridge_session::{CODE_LIMIT, RunOutcome, Sessions, Status};
 use bridge_settings::Settings;
 
 /// Runs Python once in a sandbox of its own; its variables live as long as this process.
@@ -60,14 +61,14 @@ impl Run {
             Ok(code) => code,
             Err(problem) => return wrong(&problem),
         };
-        let face = Face::new(settings);
+        let defaults = CallDefaults::new(settings);
         let cancel = CancellationToken::new();
         let request = match request(
             code,
             self.session.clone(),
             self.timeout,
             self.servers.clone(),
-            &face,
+            &defaults,
             cancel.clone(),
         ) {
             Ok(request) => request,
@@ -100,10 +101,10 @@ impl Run {
 
     /// Saves what is no text where it is wanted; what there is to say of it.
     async fn extras(&self, outcome: &RunOutcome, sessions: &Sessions) -> Vec<String> {
-        let (displays, files) = (&outcome.displays, &outcome.files);
+        let (displays, files) = (&outcome.output.displays, &outcome.output.files);
         let mut lines = match &self.out {
             Some(folder) => {
-                let session = (sessions, outcome.session.as_str());
+                let session = (sessions, outcome.identity.session.as_str());
                 keep::save(folder, displays, files, session).await
             }
             None if displays.shown.is_empty() && files.is_empty() => Vec::new(),
@@ -155,7 +156,7 @@ impl Run {
         let code = exit_code(&outcome);
         let printed = match outcome {
             outcome if self.json => print_json(outcome, self.session.is_some()),
-            Ok(outcome) => print_outcome(outcome),
+            Ok(outcome) => print_outcome(&outcome),
             Err(refused) => {
                 terminal::say(&refused.to_string());
                 Ok(())
@@ -189,7 +190,7 @@ fn wrong(problem: &str) -> ExitCode {
 
 fn exit_code(outcome: &Result<RunOutcome, Rejected>) -> u8 {
     match outcome {
-        Ok(outcome) => match outcome.status {
+        Ok(outcome) => match outcome.status() {
             Status::Success => 0,
             Status::Error => exit::FAILED,
             Status::Timeout => exit::TIME_LIMIT,
@@ -202,39 +203,28 @@ fn exit_code(outcome: &Result<RunOutcome, Rejected>) -> u8 {
 }
 
 fn print_json(outcome: Result<RunOutcome, Rejected>, named: bool) -> std::io::Result<()> {
-    let payload = match outcome {
-        Ok(outcome) => Payload::of_run(outcome, named, WHOLE),
-        Err(refused) => refused.into_payload(),
+    let structured = match outcome {
+        Ok(outcome) => Rendered::of_run(&outcome, named, WHOLE).structured(),
+        Err(rejected) => rejected.to_rendered().structured(),
     };
-    terminal::out(format!("{}\n", payload.structured()).as_bytes())
+    terminal::out(format!("{structured}\n").as_bytes())
 }
 
 /// Streams first and exactly; then, on stderr, what else there is to say.
-fn print_outcome(outcome: RunOutcome) -> std::io::Result<()> {
-    terminal::out(&outcome.stdout.bytes)?;
-    terminal::err(&outcome.stderr.bytes)?;
-    if let Some(result) = &outcome.result {
-        let starts_line = outcome
-            .stdout
-            .bytes
-            .last()
-            .is_none_or(|byte| *byte == b'\n');
+fn print_outcome(outcome: &RunOutcome) -> std::io::Result<()> {
+    let (stdout, stderr) = (&outcome.output.stdout, &outcome.output.stderr);
+    terminal::out(&stdout.bytes)?;
+    terminal::err(&stderr.bytes)?;
+    if let Some(result) = outcome.ending.result() {
+        let starts_line = stdout.bytes.last().is_none_or(|byte| *byte == b'\n');
         let result = format!("{}{result}\n", if starts_line { "" } else { "\n" });
         terminal::out(result.as_bytes())?;
     }
-    if outcome
-        .stderr
-        .bytes
-        .last()
-        .is_some_and(|byte| *byte != b'\n')
-        && outcome.status != Status::Success
-    {
+    let is_cut_short = stderr.bytes.last().is_some_and(|byte| *byte != b'\n');
+    if is_cut_short && outcome.status() != Status::Success {
         terminal::err(b"\n")?;
     }
-    for (name, dropped) in [
-        ("stdout", outcome.stdout.dropped),
-        ("stderr", outcome.stderr.dropped),
-    ] {
+    for (name, dropped) in [("stdout", stdout.dropped), ("stderr", stderr.dropped)] {
         if dropped > 0 {
             terminal::say(&format!(
                 "{} bytes more of {name} were dropped (output_limit)",
@@ -242,30 +232,18 @@ fn print_outcome(outcome: RunOutcome) -> std::io::Result<()> {
             ));
         }
     }
-    let payload = Payload::of_run(
-        RunOutcome {
-            stdout: Captured::default(),
-            stderr: Captured::default(),
-            ..outcome
-        },
-        false,
-        WHOLE,
-    );
-    if let Some(note) = &payload.note {
+    let answer = Rendered::of_only_run(outcome);
+    if let Some(note) = answer.note() {
         terminal::say(&format!("note: {note}"));
     }
-    match (&payload.error, &payload.reason) {
+    match (answer.error(), answer.reason()) {
         (Some(error), None) => {
             terminal::err(format!("{}\n", error.trim_end_matches('\n')).as_bytes())?;
         }
-        (Some(error), Some(_)) => {
-            // True of the session, which ends with this process.
-            let error = error.strip_suffix("; variables are kept").unwrap_or(error);
-            terminal::say(error);
-        }
+        (Some(error), Some(_)) => terminal::say(error),
         (None, _) => {}
     }
-    if let Some(calls) = payload.calls.as_ref().filter(|_| payload.calls_are_news) {
+    if let Some(calls) = answer.tool_call_news() {
         terminal::say(&format!("tool calls: {calls}"));
     }
     Ok(())

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bridge::Bridge;
 use super::{block_on, exit, signals, telemetry, terminal};
-use bridge_server::{Clients, Face, HTTP_PATH, Server, Token, TokenError, serve_http};
+use bridge_server::{CallDefaults, Clients, HTTP_PATH, Server, Token, TokenError, serve_http};
 use bridge_settings::Settings;
 
 /// Serves MCP on standard input and output, or over HTTP where an address is given.
@@ -62,7 +62,11 @@ pub(super) fn on_stdio(settings: Settings) -> ExitCode {
     }
     until_told(async |closing| {
         let bridge = Bridge::new(&settings);
-        let server = Server::new(bridge.sessions.clone(), Face::new(&settings), closing);
+        let server = Server::new(
+            bridge.sessions.clone(),
+            CallDefaults::new(&settings),
+            closing,
+        );
         let (reader, writer) = rmcp::transport::stdio_pipes();
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
@@ -103,8 +107,16 @@ fn over_http(settings: &Settings, address: SocketAddr) -> ExitCode {
         let clients = Clients::new(Arc::clone(&bridge.sessions), more);
         let session = &settings.session;
         let idle = (!session.idle.is_zero()).then(|| session.idle.max(session.max_run));
-        let face = Face::new(settings);
-        serve_http(listener, token, Arc::clone(&clients), face, idle, closing).await;
+        let defaults = CallDefaults::new(settings);
+        serve_http(
+            listener,
+            token,
+            Arc::clone(&clients),
+            defaults,
+            idle,
+            closing,
+        )
+        .await;
         clients.close().await;
         bridge.close().await;
         ExitCode::SUCCESS

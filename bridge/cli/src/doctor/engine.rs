@@ -190,7 +190,7 @@ mod tests {
                 kind: Some(EngineKind::Docker),
                 what: "/var/run/docker.sock".to_owned(),
                 origin: Some("DOCKER_HOST".to_owned()),
-                reason: "no such file".to_owned(),
+                reason: std::io::Error::from(std::io::ErrorKind::NotFound).into(),
             }],
             start: "systemctl --user start podman.socket".to_owned(),
         };

@@ -1,6 +1,6 @@
 //! What to do so that an engine is found: the end of an error that says that none was.
 
-use super::super::Attempt;
+use crate::Attempt;
 use bridge_common::host::HostEnv;
 use bridge_settings::EngineKind;
 
@@ -36,7 +36,7 @@ pub(super) fn way_to_start(
     attempts: &[Attempt],
 ) -> String {
     let denied = attempts.iter().any(|attempt| {
-        attempt.kind == Some(EngineKind::Docker) && attempt.reason == "permission denied"
+        attempt.kind == Some(EngineKind::Docker) && attempt.reason.is_permission_denied()
     });
     let podman = kind != Some(EngineKind::Docker) && host.find_program("podman").is_some();
     let docker = kind != Some(EngineKind::Podman) && host.find_program("dockerd").is_some();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::super::Engine;
-use super::super::podman::Machine;
 use super::Usage;
+use crate::Engine;
+use crate::docker::Machine;
 
 /// Stops the machine once no guest has used it for `idle`. The engine is then looked for, and the machine started, anew.
 pub(super) async fn stop_when_idle(

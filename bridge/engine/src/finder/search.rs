@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::api::ApiEngine;
-use super::super::candidates::{Address, Candidate};
-use super::super::connect::{Connection, connect};
-use super::super::podman::{Machine, Service};
-use super::super::{Attempt, Attempts, Engine, Error};
 use super::{Finder, Found, StartedMachine, Tell, hints, idle};
+use crate::docker::{Address, Candidate, Connection, DockerEngine, Machine, Service, connect};
+use crate::{Attempt, Attempts, ConnectError, Engine, Error};
 use bridge_settings::EngineKind;
 
 /// One search, and what it has met so far.
@@ -42,7 +39,7 @@ impl<'a> Search<'a> {
                 let named_by = origin.as_deref().unwrap_or("its usual place");
                 connect(address, named_by).await
             }
-            Err(problem) => Err(problem.clone()),
+            Err(problem) => Err(ConnectError::Address(problem.clone())),
         };
         let reason = match result {
             Ok(connection) => match self.accept(connection) {
@@ -60,15 +57,15 @@ impl<'a> Search<'a> {
         None
     }
 
-    fn accept(&mut self, connection: Connection) -> Result<Arc<dyn Engine>, String> {
+    fn accept(&mut self, connection: Connection) -> Result<Arc<dyn Engine>, ConnectError> {
         let identity = &connection.identity;
         if let Some(wanted) = self.finder.settings.kind
             && wanted != identity.kind
         {
-            return Err(format!(
-                "is {}, and MCP_BRIDGE_RUNTIME asks for {wanted}",
-                identity.kind
-            ));
+            return Err(ConnectError::OtherKind {
+                found: identity.kind,
+                wanted,
+            });
         }
         tracing::info!(
             engine.kind = %identity.kind,
@@ -76,10 +73,10 @@ impl<'a> Search<'a> {
             engine.endpoint = %identity.endpoint,
             "container engine found"
         );
-        match ApiEngine::new(connection, &self.finder.host) {
+        match DockerEngine::new(connection, &self.finder.host) {
             Ok(engine) => Ok(Arc::new(engine)),
             Err(error) => {
-                let reason = error.to_string();
+                let reason = ConnectError::Unusable(error.to_string());
                 self.refusal.get_or_insert(error);
                 Err(reason)
             }
@@ -98,10 +95,11 @@ impl<'a> Search<'a> {
             return None;
         }
         if let Some(problem) = host.runtime_dir().problem {
-            self.attempt("the user's runtime folder", problem);
+            self.attempt("the user's runtime folder", ConnectError::Unusable(problem));
         }
         let Some(program) = program else {
-            self.attempt("the podman program", "not on the search path".to_owned());
+            let problem = "not on the search path".to_owned();
+            self.attempt("the podman program", ConnectError::Unusable(problem));
             return None;
         };
         if cfg!(not(target_os = "linux")) {
@@ -112,7 +110,7 @@ impl<'a> Search<'a> {
             Ok(service) => service,
             Err(problem) => {
                 let problem = hints::diagnosed(problem, host);
-                self.attempt("podman system service", problem);
+                self.attempt("podman system service", ConnectError::Unusable(problem));
                 return None;
             }
         };
@@ -145,14 +143,14 @@ impl<'a> Search<'a> {
         let machine = match Machine::find(&program, host).await {
             Ok(machine) => machine?,
             Err(problem) => {
-                self.attempt("podman machine", problem);
+                self.attempt("podman machine", ConnectError::Unusable(problem));
                 return None;
             }
         };
         if !machine.running {
             tell(&format!("starting podman machine {}", machine.name));
             if let Err(problem) = machine.start().await {
-                self.attempt("podman machine", problem);
+                self.attempt("podman machine", ConnectError::Unusable(problem));
                 return None;
             }
         }
@@ -160,7 +158,10 @@ impl<'a> Search<'a> {
         let origin = format!("podman machine {}", machine.name);
         let engine = match connect(&address, &origin).await {
             Ok(connection) => self.accept(connection),
-            Err(reason) => Err(format!("{}: {reason}", machine.socket.display())),
+            Err(reason) => {
+                let socket = machine.socket.display();
+                Err(ConnectError::Unusable(format!("{socket}: {reason}")))
+            }
         };
         match engine {
             Ok(engine) => {
@@ -190,7 +191,7 @@ impl<'a> Search<'a> {
         StartedMachine { machine, watch }
     }
 
-    fn attempt(&mut self, what: &str, reason: String) {
+    fn attempt(&mut self, what: &str, reason: ConnectError) {
         self.attempts.push(Attempt {
             kind: Some(EngineKind::Podman),
             what: what.to_owned(),

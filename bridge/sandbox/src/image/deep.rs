@@ -58,7 +58,7 @@ pub(super) async fn verify(
 /// described, a file has probably changed.
 fn export_failed(image: &str, error: engine::Error) -> Error {
     match error {
-        engine::Error::Refused { .. } => Error::NotExportable {
+        engine::Error::Rejected { .. } => Error::NotExportable {
             image: image.to_owned(),
             problem: error.to_string(),
         },

@@ -33,7 +33,7 @@ impl From<Failure> for LaunchError {
             Failure::Different(engine, differences) => {
                 (ENGINE, not_as_asked(&engine, &differences))
             }
-            Failure::Start(error @ Error::Refused { .. }) => {
+            Failure::Start(error @ Error::Rejected { .. }) => {
                 let hint = start_hint(&error.to_string());
                 (GUEST, format!("{error}{hint}"))
             }

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::*;
 use bridge_settings::OutputMode;
 
-fn face() -> Face {
-    Face {
+fn defaults() -> CallDefaults {
+    CallDefaults {
         timeout: Duration::from_secs(30),
         max_timeout: Duration::from_secs(120),
         max_run: Duration::from_secs(3600),
@@ -18,7 +18,7 @@ fn face() -> Face {
 }
 
 fn parse(value: &Value) -> Result<Arguments, String> {
-    Arguments::parse(value.as_object().cloned().expect("an object"), &face())
+    Arguments::parse(value.as_object().cloned().expect("an object"), &defaults())
 }
 
 #[test]

@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::asking;
 use crate::{Rejected, Runner};
-use bridge_session::{FileError, OutFile, Progress, Run, RunOutcome, RunRequest, Status};
+use bridge_session::{
+    Ending, FileError, OutFile, Progress, Reaction, Run, RunEnd, RunRequest, Stop,
+};
 use bridge_upstream::{Event, Reply};
 
 /// Answers by what the code says, without Python.
@@ -29,12 +31,25 @@ impl Drop for Ended {
     }
 }
 
-fn done(request: &RunRequest, status: Status) -> RunOutcome {
-    let session = request.session.as_deref().unwrap_or("default");
-    RunOutcome {
+fn done(request: &RunRequest, ending: Ending) -> RunEnd {
+    RunEnd {
         cell: 1,
         servers: request.servers.clone(),
-        ..RunOutcome::bare(session, status, request.timeout)
+        ..ending.into()
+    }
+}
+
+fn success() -> Ending {
+    Ending::Success {
+        result: None,
+        exit_code: None,
+    }
+}
+
+fn cancelled() -> Ending {
+    Ending::Stopped {
+        by: Stop::Cancelled,
+        reaction: Reaction::Interrupted { place: None },
     }
 }
 
@@ -43,12 +58,12 @@ async fn act(
     request: &RunRequest,
     progress: &dyn Progress,
     ended: Arc<tokio::sync::Notify>,
-) -> RunOutcome {
+) -> RunEnd {
     match request.code.as_str() {
         "wait" => {
             run.write(b"waiting\n");
             request.cancel.cancelled().await;
-            return done(request, Status::Cancelled);
+            return done(request, cancelled());
         }
         "deaf" => std::future::pending().await,
         "report" => {
@@ -68,7 +83,7 @@ async fn act(
                 let question = asking::question(request.cancel.child_token());
                 tokio::select! {
                     answer = request.client.0.request(question) => reply = answer,
-                    () = request.cancel.cancelled() => return done(request, Status::Cancelled),
+                    () = request.cancel.cancelled() => return done(request, cancelled()),
                 }
             }
             run.write(format!("{reply:?}\n").as_bytes());
@@ -102,7 +117,7 @@ async fn act(
         "long" => run.write("é".repeat(3 << 20).as_bytes()),
         code => run.write(format!("ran {code}\n").as_bytes()),
     }
-    done(request, Status::Success)
+    done(request, success())
 }
 
 #[async_trait]

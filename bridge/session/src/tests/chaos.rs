@@ -1,4 +1,5 @@
-//! Guests that send anything in any order, and callers that come and go: all are answered in time, nothing is left.
+//! Guests that send anything in any order, and callers that come and go: all are answered in time,
+//! nothing is left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,10 +75,11 @@ proptest! {
             for _ in 0..3 {
                 let began = Instant::now();
                 match sessions.run(call("x"), silent()).await {
-                    Ok(outcome) => assert!((outcome.status == Status::Success) != outcome.error.is_some()),
+                    Ok(outcome) => assert!((outcome.status() == Status::Success) != outcome.error().is_some()),
                     Err(error) => assert!(matches!(error, Error::Launch(_)), "{error}"),
                 }
-                // The end of a guest that only pretended to end before, the limit, the grace period, and an end again.
+                // The end of a guest that only pretended to end before, the limit, the grace
+                // period, and an end again.
                 assert!(began.elapsed() <= Duration::from_secs(5 + 30 + 2 + 5), "{:?}", began.elapsed());
             }
             sessions.shutdown().await;
@@ -105,12 +107,12 @@ async fn many_callers_on_many_threads_are_all_answered() {
                 tokio::spawn(async move { cancel.cancel() });
             }
             match sessions.run(request, silent()).await {
-                Ok(outcome) if outcome.status == Status::Success => {
-                    assert_eq!(outcome.stdout.bytes, code.into_bytes());
+                Ok(outcome) if outcome.status() == Status::Success => {
+                    assert_eq!(outcome.output.stdout.bytes, code.into_bytes());
                     1
                 }
                 Ok(outcome) => {
-                    assert_eq!((outcome.status, number % 7), (Status::Cancelled, 0));
+                    assert_eq!((outcome.status(), number % 7), (Status::Cancelled, 0));
                     0
                 }
                 Err(error) => {

@@ -1,4 +1,5 @@
-//! Guests that die, or pretend to: reported with the true reason, never a hang, and the next call works.
+//! Guests that die, or pretend to: reported with the true reason, never a hang, and the next call
+//! works.
 
 use std::time::Duration;
 
@@ -25,14 +26,14 @@ async fn a_guest_that_dies_is_reported_with_its_reason() {
                 }
             })
             .await;
-            assert_eq!(first.stdout.bytes, b"so far");
-            assert_eq!(first.exit_code, Some(code));
-            let error = error(first, Status::Error, State::Lost);
+            assert_eq!(first.output.stdout.bytes, b"so far");
+            assert_eq!(first.ending.exit_code(), Some(code));
+            let error = error(&first, Status::Error, State::Lost);
             assert_eq!(
                 (error.kind.as_str(), error.message.as_str()),
                 (kind, message)
             );
-            assert_eq!(second.note.as_deref(), Some(note));
+            assert_eq!(second.note().as_deref(), Some(note));
         }
     };
     check(
@@ -78,7 +79,7 @@ async fn sigkill_is_not_blamed_on_memory_where_the_guest_knows_better_or_no_limi
         puppet.end_silently(137, false);
     })
     .await;
-    let told = error(first, Status::Error, State::Lost);
+    let told = error(&first, Status::Error, State::Lost);
     assert_eq!(
         told.message,
         "the Python process ended: exit 137 (SIGKILL); variables are lost"
@@ -93,7 +94,7 @@ async fn sigkill_is_not_blamed_on_memory_where_the_guest_knows_better_or_no_limi
     });
     let outcome = sessions(&stage).run(call("die"), silent()).await.unwrap();
     assert_eq!(
-        error(outcome, Status::Error, State::Lost).kind,
+        error(&outcome, Status::Error, State::Lost).kind,
         "guest_exit"
     );
 }
@@ -105,7 +106,7 @@ async fn last_words_of_the_interpreter_are_passed_on() {
         puppet.end(134, false).await;
     })
     .await;
-    let told = error(first, Status::Error, State::Lost);
+    let told = error(&first, Status::Error, State::Lost);
     assert!(
         told.message
             .ends_with("its last words: Fatal Python error: no frame"),
@@ -121,9 +122,12 @@ async fn an_engine_that_goes_away_is_not_the_code_s_fault() {
         puppet.hold().await;
     })
     .await;
-    assert_eq!(error(first, Status::Error, State::Lost).kind, "engine_lost");
     assert_eq!(
-        second.note.as_deref(),
+        error(&first, Status::Error, State::Lost).kind,
+        "engine_lost"
+    );
+    assert_eq!(
+        second.note().as_deref(),
         Some("fresh session (the previous one was lost with its container engine)")
     );
 }
@@ -135,7 +139,7 @@ async fn a_guest_that_only_pretends_to_end_is_killed() {
         puppet.hold().await;
     })
     .await;
-    let told = error(first, Status::Error, State::Lost);
+    let told = error(&first, Status::Error, State::Lost);
     assert!(
         told.message.contains("said that it ended and went on"),
         "{}",
@@ -143,7 +147,7 @@ async fn a_guest_that_only_pretends_to_end_is_killed() {
     );
 
     let (first, _) = struck(async |puppet: Puppet, _| puppet.close_output().await).await;
-    let told = error(first, Status::Error, State::Lost);
+    let told = error(&first, Status::Error, State::Lost);
     assert!(
         told.message.contains("closed its output and went on"),
         "{}",
@@ -161,7 +165,7 @@ async fn a_guest_that_dies_of_its_interrupt_is_over_time_and_lost() {
     });
     let outcome = sessions(&stage).run(call("loop"), silent()).await.unwrap();
     assert_eq!(
-        error(outcome, Status::Timeout, State::Lost).message,
+        error(&outcome, Status::Timeout, State::Lost).message,
         "stopped after 30 s; the Python process ended: exit 139 (SIGSEGV); variables are lost"
     );
 }
@@ -197,19 +201,19 @@ async fn a_guest_that_dies_or_breaks_the_protocol_while_idle_is_noticed() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(stage.living(), 0);
         let next = sessions.run(call("y"), silent()).await.unwrap();
-        assert_eq!(next.note.as_deref(), Some(note));
+        assert_eq!(next.note().as_deref(), Some(note));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_closes_its_input_is_heard_out_and_killed() {
+async fn a_guest_that_closes_its_input_is_read_to_the_end_and_killed() {
     let began = Instant::now();
     let stage = Stage::new(async |puppet: Puppet| {
         puppet.ready().await;
         puppet.close_input().await;
     });
     let outcome = sessions(&stage).run(call("x"), silent()).await.unwrap();
-    assert_eq!(error(outcome, Status::Error, State::Lost).kind, "protocol");
+    assert_eq!(error(&outcome, Status::Error, State::Lost).kind, "protocol");
     assert_eq!(began.elapsed().as_secs(), 5);
 }
 

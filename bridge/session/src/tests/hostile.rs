@@ -1,4 +1,5 @@
-//! Guests that lie, flood or break the protocol: a typed end each time, never a hang, and the next call works.
+//! Guests that lie, flood or break the protocol: a typed end each time, never a hang, and the next
+//! call works.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,12 +8,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::{Error, RunError, RunOutcome, State, Status};
+use super::super::{Error, RunOutcome, State, Status};
 use super::scripted::{Puppet, Stage, ready_frame};
+use super::told::RunError;
 use super::{call, sessions, silent};
 
-/// Runs one call against a first guest that does `act` once it has heard an execution, then a second one against its
-/// successor, an honest guest.
+/// Runs one call against a first guest that does `act` once it has heard an execution, then a
+/// second one against its successor, an honest guest.
 pub(super) async fn struck<F, R>(act: F) -> (RunOutcome, RunOutcome)
 where
     F: Fn(Puppet, Value) -> R + Send + Sync + 'static,
@@ -33,16 +35,16 @@ where
     let sessions = sessions(&stage);
     let first = sessions.run(call("first"), silent()).await.unwrap();
     let second = sessions.run(call("second"), silent()).await.unwrap();
-    assert_eq!(second.status, Status::Success);
-    assert_eq!(second.stdout.bytes, b"second");
+    assert_eq!(second.status(), Status::Success);
+    assert_eq!(second.output.stdout.bytes, b"second");
     sessions.shutdown().await;
     assert_eq!(stage.living(), 0);
     (first, second)
 }
 
-pub(super) fn error(outcome: RunOutcome, status: Status, state: State) -> RunError {
-    assert_eq!((outcome.status, outcome.state), (status, state));
-    outcome.error.unwrap()
+pub(super) fn error(outcome: &RunOutcome, status: Status, state: State) -> RunError {
+    assert_eq!((outcome.status(), outcome.state()), (status, state));
+    outcome.error().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,14 +62,14 @@ async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
         })
         .await;
         assert!(began.elapsed() < Duration::from_secs(1));
-        let error = error(first, Status::Error, State::Lost);
+        let error = error(&first, Status::Error, State::Lost);
         assert_eq!(error.kind, "protocol");
         assert_eq!(
             error.message,
             format!("the sandbox broke its protocol ({what}) and was killed; variables are lost")
         );
         assert_eq!(
-            second.note.as_deref(),
+            second.note().as_deref(),
             Some("fresh session (the previous one was killed because it broke its protocol)")
         );
     };
@@ -86,7 +88,7 @@ async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
     .await;
     check(
         "{\"type\":\"spam\"}\n".repeat(10_001).into_bytes(),
-        "a flood of frames that mean nothing",
+        "a flood of meaningless frames",
     )
     .await;
 }
@@ -112,12 +114,12 @@ async fn a_forged_end_ends_its_own_run_only() {
     let sessions = sessions(&stage);
     let first = sessions.run(call("forges"), silent()).await.unwrap();
     assert_eq!(
-        (first.status, first.stdout.bytes.len()),
+        (first.status(), first.output.stdout.bytes.len()),
         (Status::Success, 0)
     );
     let second = sessions.run(call("honest"), silent()).await.unwrap();
-    assert_eq!(second.status, Status::Success);
-    assert_eq!(second.stdout.bytes, b"second");
+    assert_eq!(second.status(), Status::Success);
+    assert_eq!(second.output.stdout.bytes, b"second");
     assert_eq!(stage.launched(), 1);
 }
 
@@ -132,7 +134,7 @@ async fn an_interrupt_that_nobody_sent_is_an_error_of_the_code() {
     });
     let outcome = sessions(&stage).run(call("raise"), silent()).await.unwrap();
     assert_eq!(
-        error(outcome, Status::Error, State::Kept).kind,
+        error(&outcome, Status::Error, State::Kept).kind,
         "KeyboardInterrupt"
     );
 }
@@ -159,11 +161,17 @@ async fn the_host_has_its_own_limit_on_output_and_adds_what_the_guest_dropped() 
     });
     let outcome = sessions(&stage).run(call("print"), silent()).await.unwrap();
     assert_eq!(
-        (outcome.stdout.bytes.len(), outcome.stdout.dropped),
+        (
+            outcome.output.stdout.bytes.len(),
+            outcome.output.stdout.dropped
+        ),
         (1000, 507)
     );
     assert_eq!(
-        (outcome.stderr.bytes.as_slice(), outcome.stderr.dropped),
+        (
+            outcome.output.stderr.bytes.as_slice(),
+            outcome.output.stderr.dropped
+        ),
         (&b"\xff\xfe\0"[..], u64::MAX)
     );
 }
@@ -184,17 +192,17 @@ async fn long_texts_are_cut() {
     });
     let outcome = sessions(&stage).run(call("x"), silent()).await.unwrap();
     assert_eq!(
-        outcome.result.as_ref().map(String::len),
+        outcome.ending.result().map(str::len),
         Some(1000 + "... (2096152 bytes left out)".len())
     );
-    let error = error(outcome, Status::Error, State::Kept);
+    let error = error(&outcome, Status::Error, State::Kept);
     assert!(error.kind.starts_with("A é") && error.kind.len() < 300);
     assert!(error.message.len() < 17 << 10);
     assert!(error.traceback.len() < 65 << 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_written_between_two_runs_comes_with_the_next_answer_up_to_a_limit() {
+async fn output_between_two_runs_comes_with_the_next_answer_up_to_a_limit() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
         let id = puppet.hear().await["id"].clone();
@@ -209,14 +217,14 @@ async fn what_is_written_between_two_runs_comes_with_the_next_answer_up_to_a_lim
     });
     let sessions = sessions(&stage);
     let first = sessions.run(call("thread"), silent()).await.unwrap();
-    assert_eq!(first.stdout.bytes, b"");
+    assert_eq!(first.output.stdout.bytes, b"");
     tokio::time::sleep(Duration::from_secs(1)).await;
     let second = sessions.run(call("next"), silent()).await.unwrap();
-    assert_eq!(second.stdout.bytes, b"late on time");
+    assert_eq!(second.output.stdout.bytes, b"late on time");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_guest_that_floods_is_listened_to_no_longer_and_the_session_lives() {
+async fn an_idle_guest_that_floods_is_no_longer_read_and_the_session_lives() {
     let written = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&written);
     let stage = Stage::new(move |mut puppet: Puppet| {
@@ -242,15 +250,15 @@ async fn an_idle_guest_that_floods_is_listened_to_no_longer_and_the_session_live
     let while_idle = written.load(Ordering::SeqCst);
     assert!((1_000_000..1_200_000).contains(&while_idle), "{while_idle}");
     let next = sessions.run(call("next"), silent()).await.unwrap();
-    assert_eq!((next.status, next.note), (Status::Success, None));
+    assert_eq!((next.status(), next.note()), (Status::Success, None));
     assert_eq!(
-        next.stdout.bytes.len() as u64 + next.stdout.dropped,
+        next.output.stdout.bytes.len() as u64 + next.output.stdout.dropped,
         3_000_000
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_of_ours_costs_one_session_only() {
+async fn a_panic_of_the_bridge_costs_one_session_only() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         if puppet.number != 2 {
             return puppet.echo().await;
@@ -267,16 +275,16 @@ async fn a_fault_of_ours_costs_one_session_only() {
     assert!(matches!(failed, Err(Error::Bug { .. })), "{failed:?}");
     assert_eq!(stage.living(), 1);
     let other = sessions.run(other(), silent()).await.unwrap();
-    assert_eq!((other.status, other.note), (Status::Success, None));
+    assert_eq!((other.status(), other.note()), (Status::Success, None));
     let next = sessions.run(call("x"), silent()).await.unwrap();
     assert_eq!(
-        next.note.as_deref(),
+        next.note().as_deref(),
         Some("fresh session (the previous one was lost by a fault of the bridge)")
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_to_what_was_not_read_do_not_pile_up_frames() {
+async fn unread_answers_do_not_pile_up() {
     let stage = Stage::new(async |puppet: Puppet| {
         puppet.ready().await;
         // The first call of a session has number 1; nobody needs to read that.
@@ -286,7 +294,7 @@ async fn answers_to_what_was_not_read_do_not_pile_up_frames() {
     });
     let large = call(&"#".repeat(1 << 20));
     let outcome = sessions(&stage).run(large, silent()).await.unwrap();
-    let error = error(outcome, Status::Error, State::Lost);
+    let error = error(&outcome, Status::Error, State::Lost);
     assert!(
         error.message.contains("does not read what it is sent"),
         "{}",

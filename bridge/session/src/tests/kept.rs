@@ -36,8 +36,8 @@ async fn run(sessions: &Sessions, request: RunRequest) -> RunOutcome {
 
 async fn printed(sessions: &Sessions, request: RunRequest) -> String {
     let outcome = run(sessions, request).await;
-    assert_eq!(outcome.status, Status::Success, "{outcome:?}");
-    String::from_utf8(outcome.stdout.bytes).unwrap()
+    assert_eq!(outcome.status(), Status::Success, "{outcome:?}");
+    String::from_utf8(outcome.output.stdout.bytes).unwrap()
 }
 
 fn afresh(code: &str) -> RunRequest {
@@ -48,7 +48,7 @@ fn afresh(code: &str) -> RunRequest {
 }
 
 #[tokio::test]
-async fn a_file_with_a_secret_of_a_definition_was_given_to_the_guest() {
+async fn files_with_secrets_of_definitions_are_not_given_to_the_guest() {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -93,7 +93,7 @@ async fn memories_tools_and_files_are_there_after_a_reset() {
         "{ROOT}os.mkdir(ROOT + '/data')\nopen(ROOT + '/data/a', 'w').write('one')\nsave_memory('n', 10**30)\ndef f(): return os.sep\nsave_tool(f)"
     );
     let first = run(&sessions, call(&code)).await;
-    assert_eq!((first.status, first.note), (Status::Success, None));
+    assert_eq!((first.status(), first.note()), (Status::Success, None));
     assert_eq!(
         std::fs::read_to_string(folder.path().join("state/user_tools/data/a")).unwrap(),
         "one"
@@ -185,7 +185,8 @@ async fn what_a_stopped_run_left_is_kept_and_odd_files_are_named_once() {
     let state = folder.path().join("state");
     let local = Local::with_projects(folder.path().join("projects"));
     let sessions = sessions(local, &state, false);
-    // The time limit is the code's alone: the guest has started, and a busy machine has seconds to run three lines.
+    // The time limit is the code's alone: the guest has started, and a busy machine has seconds to
+    // run three lines.
     run(&sessions, call("1")).await;
     let late = RunRequest {
         timeout: Duration::from_secs(3),
@@ -195,18 +196,18 @@ async fn what_a_stopped_run_left_is_kept_and_odd_files_are_named_once() {
     };
     let outcome = run(&sessions, late).await;
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(
-        outcome.note.as_deref(),
+        outcome.note().as_deref(),
         Some("/projects/link is not kept: it is a symbolic link")
     );
     assert_eq!(
         std::fs::read_to_string(state.join("user_tools/late")).unwrap(),
         "x"
     );
-    assert_eq!(run(&sessions, call("1")).await.note, None);
+    assert_eq!(run(&sessions, call("1")).await.note(), None);
     sessions.shutdown().await;
 }
 
@@ -247,7 +248,7 @@ async fn files_come_when_the_guest_asks_or_has_nothing_else_to_do() {
         } else {
             puppet.done(&execute["id"]).await;
             assert_eq!(puppet.hear().await, files);
-            // There are no more.
+            // All files have been told.
             puppet.say(json!({"type": "fetch"})).await;
         }
         let execute = puppet.hear().await;
@@ -258,9 +259,9 @@ async fn files_come_when_the_guest_asks_or_has_nothing_else_to_do() {
     let sessions = sessions(stage.clone(), &kept, false);
     for (guest, pause) in [(1, 0), (2, 300)] {
         let first = run(&sessions, afresh("1")).await;
-        assert_eq!(first.status, Status::Success);
+        assert_eq!(first.status(), Status::Success);
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        assert_eq!(run(&sessions, call("2")).await.status, Status::Success);
+        assert_eq!(run(&sessions, call("2")).await.status(), Status::Success);
         assert_eq!(stage.launched(), guest);
     }
     sessions.shutdown().await;
@@ -319,14 +320,17 @@ async fn a_guest_that_names_files_badly_gets_nothing_outside_and_nothing_unasked
     let kept = folder.path().join("state");
     let sessions = sessions(stage, &kept, false);
     let first = run(&sessions, call("1")).await;
-    assert_eq!((first.status, first.state), (Status::Success, State::Kept));
-    let note = first.note.unwrap();
+    assert_eq!(
+        (first.status(), first.state()),
+        (Status::Success, State::Kept)
+    );
+    let note = first.note().unwrap();
     assert!(
         note.contains("/projects/../outside is not kept")
             && note.contains("/projects/huge is not kept"),
         "{note}"
     );
-    assert_eq!(run(&sessions, call("2")).await.status, Status::Success);
+    assert_eq!(run(&sessions, call("2")).await.status(), Status::Success);
     let names: Vec<String> = std::fs::read_dir(kept.join("user_tools"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -355,10 +359,13 @@ async fn a_guest_that_does_not_send_its_files_costs_time_and_a_note_only() {
     let sessions = sessions(stage, &folder.path().join("state"), false);
     let began = Instant::now();
     let first = run(&sessions, call("1")).await;
-    assert_eq!((first.status, first.state), (Status::Success, State::Kept));
-    assert!(first.note.unwrap().contains("did not send it in time"));
+    assert_eq!(
+        (first.status(), first.state()),
+        (Status::Success, State::Kept)
+    );
+    assert!(first.note().unwrap().contains("did not send it in time"));
     assert!(began.elapsed() < Duration::from_secs(25));
-    assert_eq!(run(&sessions, call("2")).await.note, None);
+    assert_eq!(run(&sessions, call("2")).await.note(), None);
     sessions.shutdown().await;
 }
 
@@ -378,9 +385,12 @@ async fn a_guest_that_dies_while_it_sends_its_files_has_run_its_code() {
     });
     let sessions = sessions(stage, &folder.path().join("state"), false);
     let first = run(&sessions, call("1")).await;
-    assert_eq!((first.status, first.state), (Status::Success, State::Lost));
-    assert!(first.note.unwrap().contains("is not kept"));
+    assert_eq!(
+        (first.status(), first.state()),
+        (Status::Success, State::Lost)
+    );
+    assert!(first.note().unwrap().contains("is not kept"));
     let second = run(&sessions, call("2")).await;
-    assert!(second.note.unwrap().starts_with("fresh session"));
+    assert!(second.note().unwrap().starts_with("fresh session"));
     sessions.shutdown().await;
 }

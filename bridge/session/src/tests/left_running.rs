@@ -1,4 +1,5 @@
-//! Runs that were left running: all that holds for a call holds for them, and whoever comes back finds them.
+//! Runs that were left running: all that holds for a call holds for them, and whoever comes back
+//! finds them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use super::local::Local;
 use super::scripted::{PANIC, Puppet, Stage};
 use super::{call, named, sessions, sessions_with, settings, silent};
 
-/// Says `tick` every second for as many seconds as the code says, then is done; reacts to an interrupt unless the code is
-/// `deaf`. Code `die` ends it.
+/// Says `tick` every second for as many seconds as the code says, then is done; reacts to an
+/// interrupt unless the code is `deaf`. Code `die` ends it.
 async fn ticker(mut puppet: Puppet) {
     puppet.ready().await;
     loop {
@@ -71,11 +72,11 @@ pub(super) async fn left(sessions: &Sessions, request: RunRequest) -> Arc<Run> {
 }
 
 fn text(outcome: &RunOutcome) -> &str {
-    std::str::from_utf8(&outcome.stdout.bytes).unwrap()
+    std::str::from_utf8(&outcome.output.stdout.bytes).unwrap()
 }
 
-fn message(outcome: &RunOutcome) -> &str {
-    &outcome.error.as_ref().unwrap().message
+fn message(outcome: &RunOutcome) -> String {
+    outcome.error().unwrap().message
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,23 +86,26 @@ async fn each_reading_goes_on_where_the_last_one_ended() {
     let run = left(&sessions, long("6", 100)).await;
     let outcome = run.read().unwrap();
     assert_eq!(
-        (outcome.status, text(&outcome)),
+        (outcome.status(), text(&outcome)),
         (Status::Running, "tick tick tick ")
     );
-    assert_eq!(outcome.run.as_deref(), Some(run.id()));
-    assert_eq!(outcome.elapsed.as_secs(), 2);
+    assert_eq!(outcome.identity.run.as_deref(), Some(run.id()));
+    assert_eq!(outcome.identity.elapsed.as_secs(), 2);
     assert_eq!(text(&run.read().unwrap()), "");
     let found = sessions.find(run.id(), None).unwrap();
     found.ended().await;
     assert_eq!(text(&found.peek().unwrap()), "tick ".repeat(6));
     let outcome = found.read().unwrap();
     assert_eq!(
-        (outcome.status, text(&outcome)),
+        (outcome.status(), text(&outcome)),
         (Status::Success, "tick tick tick ")
     );
     // That answer may have been lost.
     assert_eq!(text(&found.read().unwrap()), "tick ".repeat(6));
-    assert_eq!(sessions.run(call("1"), silent()).await.unwrap().note, None);
+    assert_eq!(
+        sessions.run(call("1"), silent()).await.unwrap().note(),
+        None
+    );
     assert_eq!(stage.launched(), 1);
 }
 
@@ -115,7 +119,7 @@ async fn the_limit_of_the_whole_run_holds() {
     assert_eq!(began.elapsed().as_secs(), 40);
     let outcome = run.read().unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(message(&outcome), "stopped after 40 s; variables are kept");
@@ -124,19 +128,19 @@ async fn the_limit_of_the_whole_run_holds() {
     run.ended().await;
     let outcome = run.read().unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Lost)
     );
     assert_eq!(stage.living(), 0);
     let next = sessions.run(call("1"), silent()).await.unwrap();
     assert_eq!(
-        next.note.as_deref(),
+        next.note().as_deref(),
         Some("fresh session (the previous one was killed after a time limit)")
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_interrupted_when_cancelled_and_killed_where_it_does_not_react() {
+async fn a_run_left_running_is_interrupted_when_cancelled_and_killed_if_it_does_not_react() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     for (code, state, millis) in [("500", State::Kept, 2500), ("deaf", State::Lost, 4500)] {
@@ -146,7 +150,10 @@ async fn it_is_interrupted_when_cancelled_and_killed_where_it_does_not_react() {
         run.ended().await;
         assert_eq!(began.elapsed().as_millis(), millis);
         let outcome = run.read().unwrap();
-        assert_eq!((outcome.status, outcome.state), (Status::Cancelled, state));
+        assert_eq!(
+            (outcome.status(), outcome.state()),
+            (Status::Cancelled, state)
+        );
     }
 }
 
@@ -163,10 +170,10 @@ async fn a_run_whose_caller_goes_away_is_cancelled_and_its_result_can_still_be_r
     assert_eq!(found.id(), run.id());
     let outcome = found.read().unwrap();
     assert_eq!(
-        (outcome.status, text(&outcome)),
+        (outcome.status(), text(&outcome)),
         (Status::Cancelled, "tick tick ")
     );
-    assert_eq!(outcome.run, None);
+    assert_eq!(outcome.identity.run, None);
 
     // Likewise where only the answer was lost.
     sessions.run(named("other", "2"), silent()).await.unwrap();
@@ -176,14 +183,14 @@ async fn a_run_whose_caller_goes_away_is_cancelled_and_its_result_can_still_be_r
         .read()
         .unwrap();
     assert_eq!(
-        (outcome.status, text(&outcome)),
+        (outcome.status(), text(&outcome)),
         (Status::Success, "tick tick ")
     );
     assert_eq!(sessions.find("last", None).unwrap().id(), run.id());
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_wait_behind_it_no_longer_than_they_may_take_themselves() {
+async fn calls_wait_behind_a_run_left_running_up_to_their_own_limit() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let run = left(&sessions, long("60", 100)).await;
@@ -191,7 +198,7 @@ async fn calls_wait_behind_it_no_longer_than_they_may_take_themselves() {
     let outcome = sessions.run(long("1", 20), silent()).await.unwrap();
     assert_eq!(began.elapsed().as_secs(), 20);
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(
@@ -207,24 +214,27 @@ async fn calls_wait_behind_it_no_longer_than_they_may_take_themselves() {
             .run(named("other", "1"), silent())
             .await
             .unwrap()
-            .status,
+            .status(),
         Status::Success
     );
     // Its turn comes in time.
     let outcome = sessions.run(long("1", 50), silent()).await.unwrap();
-    assert_eq!((outcome.status, text(&outcome)), (Status::Success, "tick "));
+    assert_eq!(
+        (outcome.status(), text(&outcome)),
+        (Status::Success, "tick ")
+    );
     assert!(run.is_ended());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_can_be_left_waiting_and_told_for_what() {
+async fn a_waiting_call_names_the_run_that_it_waits_behind() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let first = left(&sessions, long("30", 100)).await;
     let second = left(&sessions, long("3", 4)).await;
     let outcome = second.read().unwrap();
     assert_eq!(
-        (outcome.status, outcome.note),
+        (outcome.status(), outcome.note()),
         (
             Status::Running,
             Some(format!(
@@ -243,7 +253,7 @@ async fn a_call_can_be_left_waiting_and_told_for_what() {
     second.ended().await;
     assert!(first.is_ended());
     // Its own time began with its turn.
-    assert_eq!(second.read().unwrap().status, Status::Success);
+    assert_eq!(second.read().unwrap().status(), Status::Success);
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,22 +268,22 @@ async fn a_reset_ends_it() {
     let began = Instant::now();
     let outcome = sessions.run(reset, silent()).await.unwrap();
     assert_eq!(
-        (outcome.status, outcome.note.as_deref()),
+        (outcome.status(), outcome.note().as_deref()),
         (Status::Success, Some("fresh session, as asked"))
     );
     assert!(began.elapsed() < Duration::from_secs(3));
-    assert_eq!(run.read().unwrap().status, Status::Cancelled);
+    assert_eq!(run.read().unwrap().status(), Status::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_that_dies_ends_it_with_the_reason_and_so_does_a_fault_of_ours() {
+async fn a_run_left_running_ends_with_the_reason_when_its_guest_or_session_dies() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let run = left(&sessions, long("die", 100)).await;
     run.ended().await;
     let outcome = run.read().unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Error, State::Lost)
     );
     assert!(
@@ -288,11 +298,11 @@ async fn a_guest_that_dies_ends_it_with_the_reason_and_so_does_a_fault_of_ours()
     // The answer can be given again.
     assert!(matches!(run.read(), Err(Error::Bug { .. })));
     let next = sessions.run(call("1"), silent()).await.unwrap();
-    assert_eq!(next.status, Status::Success);
+    assert_eq!(next.status(), Status::Success);
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutdown_kills_it_and_those_that_wait_for_it() {
+async fn shutdown_kills_a_run_left_running_and_those_that_wait_behind_it() {
     let stage = Stage::new(ticker);
     let sessions = sessions(&stage);
     let runs = [
@@ -317,8 +327,11 @@ async fn a_session_is_not_idle_while_a_run_goes_on() {
     let sessions = sessions_with(&stage, brief);
     let run = left(&sessions, long("300", 1000)).await;
     run.ended().await;
-    assert_eq!(run.read().unwrap().status, Status::Success);
-    assert_eq!(sessions.run(call("1"), silent()).await.unwrap().note, None);
+    assert_eq!(run.read().unwrap().status(), Status::Success);
+    assert_eq!(
+        sessions.run(call("1"), silent()).await.unwrap().note(),
+        None
+    );
 }
 
 #[tokio::test]
@@ -338,7 +351,7 @@ async fn real_code_is_read_while_it_runs() {
     run.ended().await;
     let outcome = run.read().unwrap();
     assert_eq!(
-        (outcome.status, outcome.state, text(&outcome)),
+        (outcome.status(), outcome.state(), text(&outcome)),
         (Status::Cancelled, State::Kept, "")
     );
     // What was printed can be read before `print` has come back.

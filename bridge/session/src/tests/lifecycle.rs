@@ -33,7 +33,7 @@ async fn calls_of_a_session_run_in_order_and_those_of_two_sessions_side_by_side(
     let timed = async |request| {
         let outcome = sessions.run(request, silent()).await.unwrap();
         (
-            String::from_utf8(outcome.stdout.bytes).unwrap(),
+            String::from_utf8(outcome.output.stdout.bytes).unwrap(),
             began.elapsed().as_secs(),
         )
     };
@@ -68,7 +68,7 @@ async fn waiting_for_earlier_calls_does_not_count() {
         sessions.run(short("c"), silent()),
     );
     for outcome in [a, b, c] {
-        assert_eq!(outcome.unwrap().status, Status::Success);
+        assert_eq!(outcome.unwrap().status(), Status::Success);
     }
 }
 
@@ -84,7 +84,7 @@ async fn a_full_queue_refuses_and_lives_on() {
     let mut refused = 0;
     while let Some(answer) = running.join_next().await {
         match answer.unwrap() {
-            Ok(outcome) => assert_eq!(outcome.status, Status::Success),
+            Ok(outcome) => assert_eq!(outcome.status(), Status::Success),
             Err(Error::QueueFull { limit: 64, .. }) => refused += 1,
             Err(other) => panic!("{other}"),
         }
@@ -94,7 +94,7 @@ async fn a_full_queue_refuses_and_lives_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_so_many_sessions_and_no_more() {
+async fn the_number_of_sessions_is_limited() {
     let stage = Stage::new(Puppet::echo);
     let sessions = sessions(&stage);
     for name in ["b", "a", "c"] {
@@ -112,6 +112,7 @@ async fn there_are_so_many_sessions_and_no_more() {
             .run(named("a", "x"), silent())
             .await
             .unwrap()
+            .identity
             .session,
         "a"
     );
@@ -119,7 +120,7 @@ async fn there_are_so_many_sessions_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn code_that_fits_into_no_frame_is_refused_and_costs_nothing() {
+async fn code_too_large_for_a_frame_is_refused_without_a_start() {
     let stage = Stage::new(Puppet::echo);
     let sessions = sessions(&stage);
     for code in ["#".repeat(17 << 20), "\0".repeat(3 << 20)] {
@@ -132,7 +133,7 @@ async fn code_that_fits_into_no_frame_is_refused_and_costs_nothing() {
         .await
         .unwrap();
     assert_eq!(
-        outcome.stdout.bytes.len() as u64 + outcome.stdout.dropped,
+        outcome.output.stdout.bytes.len() as u64 + outcome.output.stdout.dropped,
         10_000_000
     );
 }
@@ -148,14 +149,14 @@ async fn reset_starts_afresh_and_says_so() {
     };
     let outcome = sessions.run(reset, silent()).await.unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Success, State::Kept)
     );
-    assert_eq!(outcome.note.as_deref(), Some("fresh session, as asked"));
-    assert_eq!(outcome.stdout.bytes, b"y");
+    assert_eq!(outcome.note().as_deref(), Some("fresh session, as asked"));
+    assert_eq!(outcome.output.stdout.bytes, b"y");
     assert_eq!((stage.launched(), stage.living()), (2, 1));
     let next = sessions.run(call("z"), silent()).await.unwrap();
-    assert_eq!(next.note, None);
+    assert_eq!(next.note(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +172,7 @@ async fn an_unused_session_is_closed_and_its_successor_says_so() {
     assert_eq!(stage.living(), 0);
     let next = sessions.run(call("x"), silent()).await.unwrap();
     assert_eq!(
-        next.note.as_deref(),
+        next.note().as_deref(),
         Some("fresh session (the previous one was closed after 30 min without use)")
     );
     assert_eq!(stage.launched(), 2);

@@ -1,4 +1,5 @@
-//! Time limits and cancellation: what is interrupted, what is killed, and what the answers say of it.
+//! Time limits and cancellation: what is interrupted, what is killed, and what the answers say of
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,43 +62,46 @@ async fn the_limit_interrupts_and_keeps_variables() {
     let outcome = sessions.run(brief("sleep", 30), silent()).await.unwrap();
     assert_eq!(began.elapsed().as_secs(), 30);
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
-    assert_eq!(outcome.stdout.bytes, b"so far");
+    assert_eq!(outcome.output.stdout.bytes, b"so far");
     assert_eq!(
-        outcome.error.unwrap().message,
+        outcome.error().unwrap().message,
         "stopped after 30 s in cell 1, line 3 (time.sleep); variables are kept"
     );
     let next = sessions.run(call("ok"), silent()).await.unwrap();
-    assert_eq!((next.status, next.note), (Status::Success, None));
+    assert_eq!((next.status(), next.note()), (Status::Success, None));
     assert_eq!(stage.launched(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_react_is_killed_and_the_next_answer_says_so_once() {
+async fn code_that_does_not_react_is_killed_and_the_next_answer_says_so_once() {
     let stage = Stage::new(deaf);
     let sessions = sessions(&stage);
     let began = Instant::now();
     let outcome = sessions.run(brief("loop", 30), silent()).await.unwrap();
     assert_eq!(began.elapsed().as_secs(), 32);
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Lost)
     );
     assert_eq!(
-        outcome.error.unwrap().message,
+        outcome.error().unwrap().message,
         "stopped after 30 s: did not react within 2 s and was killed; variables are lost, a fresh session starts with the next call"
     );
     assert_eq!(stage.living(), 0);
     let next = sessions.run(call("ok"), silent()).await.unwrap();
-    assert_eq!((next.status, next.state), (Status::Success, State::Kept));
     assert_eq!(
-        next.note.as_deref(),
+        (next.status(), next.state()),
+        (Status::Success, State::Kept)
+    );
+    assert_eq!(
+        next.note().as_deref(),
         Some("fresh session (the previous one was killed after a time limit)")
     );
     let third = sessions.run(call("ok"), silent()).await.unwrap();
-    assert_eq!(third.note, None);
+    assert_eq!(third.note(), None);
     assert_eq!(stage.launched(), 2);
 }
 
@@ -118,19 +122,19 @@ async fn a_flood_delays_neither_the_limit_nor_the_kill() {
         .await
         .unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Lost)
     );
-    assert_eq!(outcome.stdout.bytes.len(), 1000);
+    assert_eq!(outcome.output.stdout.bytes.len(), 1000);
     assert!(
-        outcome.stdout.dropped >= 200_000,
+        outcome.output.stdout.dropped >= 200_000,
         "{}",
-        outcome.stdout.dropped
+        outcome.output.stdout.dropped
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn code_that_ends_in_its_own_way_when_interrupted_is_over_time_all_the_same() {
+async fn code_that_handles_the_interrupt_itself_still_reports_the_time_limit() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
         loop {
@@ -145,12 +149,12 @@ async fn code_that_ends_in_its_own_way_when_interrupted_is_over_time_all_the_sam
         .await
         .unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
-    let message = outcome.error.unwrap().message;
+    let message = outcome.error().unwrap().message;
     assert!(
-        message.starts_with("stopped after 1 s: the code ended in its own way"),
+        message.starts_with("stopped after 1 s: the code handled the interrupt itself and ended"),
         "{message}"
     );
 }
@@ -167,7 +171,7 @@ async fn a_guest_that_does_not_read_cannot_stop_the_clock() {
         .await
         .unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Lost)
     );
 }
@@ -195,7 +199,10 @@ async fn cancelling_interrupts_at_once_and_kills_after_the_grace_period() {
         });
         let outcome = sessions.run(request, silent()).await.unwrap();
         assert_eq!(began.elapsed().as_secs(), seconds);
-        assert_eq!((outcome.status, outcome.state), (Status::Cancelled, state));
+        assert_eq!(
+            (outcome.status(), outcome.state()),
+            (Status::Cancelled, state)
+        );
     }
 }
 
@@ -210,7 +217,7 @@ async fn a_caller_that_goes_away_cancels_its_call() {
     assert!(gone.await.is_err());
     let began = Instant::now();
     let next = sessions.run(call("ok"), silent()).await.unwrap();
-    assert_eq!((next.status, next.note), (Status::Success, None));
+    assert_eq!((next.status(), next.note()), (Status::Success, None));
     assert!(began.elapsed() < Duration::from_secs(1));
 }
 
@@ -225,7 +232,7 @@ async fn a_cancelled_call_does_not_use_up_the_note() {
     });
     let sessions = sessions(&stage);
     let lost = sessions.run(brief("loop", 1), silent()).await.unwrap();
-    assert_eq!(lost.state, State::Lost);
+    assert_eq!(lost.state(), State::Lost);
     let cancel = CancellationToken::new();
     let cancelled = RunRequest {
         cancel: cancel.clone(),
@@ -235,11 +242,11 @@ async fn a_cancelled_call_does_not_use_up_the_note() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         cancel.cancel();
     });
-    assert_eq!(cancelled.unwrap().status, Status::Cancelled);
+    assert_eq!(cancelled.unwrap().status(), Status::Cancelled);
     let next = sessions.run(call("ok"), silent()).await.unwrap();
-    assert!(next.note.is_some());
+    assert!(next.note().is_some());
     let third = sessions.run(call("ok"), silent()).await.unwrap();
-    assert_eq!(third.note, None);
+    assert_eq!(third.note(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,20 +271,20 @@ async fn a_call_cancelled_in_the_queue_never_runs() {
             sessions.run(call("ok"), silent()).await
         },
     );
-    assert_eq!(first.unwrap().status, Status::Timeout);
+    assert_eq!(first.unwrap().status(), Status::Timeout);
     let (second, after) = second;
     let second = second.unwrap();
     assert_eq!(
-        (second.status, second.state, after),
+        (second.status(), second.state(), after),
         (Status::Cancelled, State::Kept, 2)
     );
     assert_eq!(
-        second.error.unwrap().message,
+        second.error().unwrap().message,
         "cancelled before it began; nothing was run"
     );
     let third = third.unwrap();
     assert_eq!(
-        (third.status, third.stdout.bytes.len()),
+        (third.status(), third.output.stdout.bytes.len()),
         (Status::Success, 0)
     );
     let already = RunRequest {
@@ -286,7 +293,7 @@ async fn a_call_cancelled_in_the_queue_never_runs() {
         ..call("never")
     };
     assert_eq!(
-        sessions.run(already, silent()).await.unwrap().status,
+        sessions.run(already, silent()).await.unwrap().status(),
         Status::Cancelled
     );
     assert_eq!(stage.launched(), 1);
@@ -316,5 +323,5 @@ async fn calls_cancelled_in_the_queue_make_room_for_others() {
     cancel.cancel();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let next = sessions.run(call("ok"), silent()).await.unwrap();
-    assert_eq!(next.status, Status::Success);
+    assert_eq!(next.status(), Status::Success);
 }

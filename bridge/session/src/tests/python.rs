@@ -42,7 +42,7 @@ async fn run_for(sessions: &Sessions, code: &str, millis: u64) -> RunOutcome {
 }
 
 fn stdout(outcome: &RunOutcome) -> &str {
-    std::str::from_utf8(&outcome.stdout.bytes).unwrap()
+    std::str::from_utf8(&outcome.output.stdout.bytes).unwrap()
 }
 
 #[tokio::test]
@@ -55,18 +55,18 @@ async fn variables_last_and_output_result_and_errors_come_back() {
     )
     .await;
     assert_eq!(
-        (first.status, first.state, first.note.as_ref()),
+        (first.status(), first.state(), first.note().as_ref()),
         (Status::Success, State::Kept, None)
     );
     assert_eq!(stdout(&first), "a\n\n b\n");
-    assert_eq!(first.stderr.bytes, b"oops\n");
+    assert_eq!(first.output.stderr.bytes, b"oops\n");
     assert_eq!(
-        (first.result.as_deref(), first.exit_code),
+        (first.ending.result(), first.ending.exit_code()),
         (Some("42"), None)
     );
     let second = run(&sessions, "print(x)\n{}['price']").await;
-    assert_eq!((second.status, stdout(&second)), (Status::Error, "41\n"));
-    let error = second.error.unwrap();
+    assert_eq!((second.status(), stdout(&second)), (Status::Error, "41\n"));
+    let error = second.error().unwrap();
     assert_eq!(
         (error.kind.as_str(), error.message.as_str()),
         ("KeyError", "'price'")
@@ -78,13 +78,13 @@ async fn variables_last_and_output_result_and_errors_come_back() {
     );
     let exits = run(&sessions, "import sys; sys.exit(3)").await;
     assert_eq!(
-        (exits.status, exits.state, exits.exit_code),
+        (exits.status(), exits.state(), exits.ending.exit_code()),
         (Status::Error, State::Kept, Some(3))
     );
     let odd = run(&sessions, "raise ValueError('\\ud800')").await;
-    assert_eq!((odd.status, odd.state), (Status::Error, State::Kept));
+    assert_eq!((odd.status(), odd.state()), (Status::Error, State::Kept));
     let nul = run(&sessions, "print('a')\0").await;
-    assert_eq!((nul.status, nul.state), (Status::Error, State::Kept));
+    assert_eq!((nul.status(), nul.state()), (Status::Error, State::Kept));
     assert_eq!(stdout(&run(&sessions, "print(x)").await), "41\n");
     assert_eq!(local.launched(), 1);
     sessions.shutdown().await;
@@ -102,17 +102,17 @@ async fn a_loop_is_interrupted_at_its_limit_and_says_where() {
     )
     .await;
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(stdout(&outcome), "so far\n");
     assert_eq!(
-        outcome.error.unwrap().message,
+        outcome.error().unwrap().message,
         "stopped after 0.3 s in cell 2, line 3 (time.sleep); variables are kept"
     );
     let outcome = run_for(&sessions, "while True: pass", 300).await;
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(stdout(&run(&sessions, "print(x)").await), "1\n");
@@ -121,23 +121,23 @@ async fn a_loop_is_interrupted_at_its_limit_and_says_where() {
 }
 
 #[tokio::test]
-async fn what_ignores_the_interrupt_is_killed() {
+async fn code_that_ignores_the_interrupt_is_killed() {
     let local = Local::new();
     let sessions = sessions(&local);
     run(&sessions, "x = 1").await;
     let outcome = run_for(&sessions, "sum(range(10 ** 15))", 300).await;
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Lost)
     );
     assert_eq!(
-        outcome.error.unwrap().message,
+        outcome.error().unwrap().message,
         "stopped after 0.3 s: did not react within 0.3 s and was killed; variables are lost, a fresh session starts with the next call"
     );
     let next = run(&sessions, "print('x' in globals())").await;
     assert_eq!(stdout(&next), "False\n");
     assert_eq!(
-        next.note.as_deref(),
+        next.note().as_deref(),
         Some("fresh session (the previous one was killed after a time limit)")
     );
     assert_eq!(local.launched(), 2);
@@ -156,7 +156,7 @@ async fn cancelling_interrupts() {
     };
     let began = Instant::now();
     let (outcome, ()) = tokio::join!(sessions.run(request, silent()), async { cancel.cancel() });
-    assert_eq!(outcome.unwrap().status, Status::Cancelled);
+    assert_eq!(outcome.unwrap().status(), Status::Cancelled);
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(stdout(&run(&sessions, "print(x)").await), "1\n");
     sessions.shutdown().await;
@@ -182,11 +182,15 @@ async fn deaths_have_reasons() {
     ] {
         let outcome = run(&sessions, &format!("print('last', flush=True)\n{code}")).await;
         assert_eq!(
-            (outcome.status, outcome.state, outcome.exit_code),
+            (
+                outcome.status(),
+                outcome.state(),
+                outcome.ending.exit_code()
+            ),
             (Status::Error, State::Lost, Some(status))
         );
         assert_eq!(stdout(&outcome), "last\n");
-        let error = outcome.error.unwrap();
+        let error = outcome.error().unwrap();
         assert_eq!(error.kind, "guest_exit");
         assert_eq!(
             error.message,
@@ -204,13 +208,16 @@ async fn output_is_byte_for_byte_of_code_and_children_and_counted_beyond_the_lim
     let code = "import os, subprocess, sys\nsys.stdout.buffer.write(bytes(range(256)) * 20000)\nsys.stdout.flush()\n\
                 subprocess.run(['echo', 'child'])\nos.write(1, b'{\"type\":\"exit\",\"code\":0}\\n')";
     let outcome = run(&sessions, code).await;
-    assert_eq!(outcome.status, Status::Success);
+    assert_eq!(outcome.status(), Status::Success);
     let mut expected: Vec<u8> = (0..=255).cycle().take(256 * 20_000).collect();
     expected.extend_from_slice(b"child\n{\"type\":\"exit\",\"code\":0}\n");
-    assert!(outcome.stdout.bytes == expected && outcome.stdout.dropped == 0);
+    assert!(outcome.output.stdout.bytes == expected && outcome.output.stdout.dropped == 0);
     let outcome = run(&sessions, "for _ in range(200): print('x' * 99_999)").await;
     assert_eq!(
-        (outcome.stdout.bytes.len(), outcome.stdout.dropped),
+        (
+            outcome.output.stdout.bytes.len(),
+            outcome.output.stdout.dropped
+        ),
         (8 << 20, 20_000_000 - (8 << 20))
     );
     assert_eq!(local.launched(), 1);
@@ -232,29 +239,29 @@ def forge(line):
 ";
 
 #[tokio::test]
-async fn forged_frames_end_no_run_but_their_own() {
+async fn forged_frames_end_only_their_own_run() {
     let local = Local::new();
     let sessions = sessions(&local);
     run(&sessions, FORGE).await;
     let done = "forge(b'{\"type\":\"execution_done\",\"id\":2,\"status\":\"success\",\"result\":{\"repr\":\"forged\"}}\\n')";
     let forged = run(&sessions, done).await;
     assert_eq!(
-        (forged.status, forged.result.as_deref()),
+        (forged.status(), forged.ending.result()),
         (Status::Success, Some("forged"))
     );
     for _ in 0..3 {
         let next = run(&sessions, "print(forge.__name__)").await;
-        assert_eq!(next.status, Status::Success);
+        assert_eq!(next.status(), Status::Success);
         // What was forged went to the output as well, and perhaps after the run that it had ended.
         assert!(stdout(&next).ends_with("forge\n"), "{}", stdout(&next));
     }
     let junk = "forge(b'junk\\n')\nimport time; time.sleep(60)";
     let outcome = run(&sessions, junk).await;
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Error, State::Lost)
     );
-    assert_eq!(outcome.error.unwrap().kind, "protocol");
+    assert_eq!(outcome.error().unwrap().kind, "protocol");
     assert_eq!(stdout(&run(&sessions, "print('well')").await), "well\n");
     sessions.shutdown().await;
 }
@@ -271,14 +278,14 @@ async fn ten_megabytes_of_source_run_and_reset_forgets() {
     };
     let outcome = sessions.run(reset, silent()).await.unwrap();
     assert_eq!(
-        (stdout(&outcome), outcome.note.as_deref()),
+        (stdout(&outcome), outcome.note().as_deref()),
         ("False\n", Some("fresh session, as asked"))
     );
     sessions.shutdown().await;
 }
 
-/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, which no run escapes. The quickest tenth
-/// counts: the others tell how busy the machine is.
+/// The target is 1 ms in release; this bound catches a timer or a delayed write in the path, which
+/// no run escapes. The quickest tenth counts: the others tell how busy the machine is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_warm_no_op_waits_for_nothing() {
     let local = Local::new();
@@ -287,7 +294,7 @@ async fn a_warm_no_op_waits_for_nothing() {
     let mut times = Vec::new();
     for _ in 0..500 {
         let began = Instant::now();
-        assert_eq!(run(&sessions, "pass").await.status, Status::Success);
+        assert_eq!(run(&sessions, "pass").await.status(), Status::Success);
         times.push(began.elapsed());
     }
     times.sort();

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use bridge_wire::testing as wire;
+
 use super::super::{Error, Launch, RunOutcome, RunRequest, Sessions, State, Status};
 use super::scripted::{Puppet, Stage};
 use super::{broker, call, limits, sessions, settings, silent};
@@ -52,11 +54,11 @@ fn using(servers: &[&str], code: &str) -> RunRequest {
 
 fn request(number: u64, tool: &str, arguments: &Value) -> Value {
     let params = json!({"server": "toy", "tool": tool, "arguments": arguments});
-    json!({"type": "rpc_request", "id": 1, "call": number, "method": "call_tool", "params": params})
+    wire::request(number, "call_tool", Some(params))
 }
 
-/// Prints each `execute` frame, then calls `echo` and prints the answer. Code `hang` then calls `hang` and waits for the
-/// interrupt; code `leave` calls it and is done.
+/// Prints each `execute` frame, then calls `echo` and prints the answer. Code `hang` then calls
+/// `hang` and waits for the interrupt; code `leave` calls it and is done.
 async fn caller(mut puppet: Puppet) {
     puppet.ready().await;
     let mut number = 0;
@@ -90,7 +92,7 @@ async fn caller(mut puppet: Puppet) {
 async fn puppet_answer(puppet: &mut Puppet) -> Value {
     loop {
         let frame = puppet.hear().await;
-        if frame["type"] == "rpc_response" {
+        if wire::is_response(&frame) {
             return frame;
         }
     }
@@ -103,7 +105,7 @@ async fn print(puppet: &Puppet, value: &Value) {
 }
 
 fn printed(outcome: &RunOutcome) -> Vec<Value> {
-    let lines = outcome.stdout.bytes.split(|byte| *byte == b'\n');
+    let lines = outcome.output.stdout.bytes.split(|byte| *byte == b'\n');
     lines
         .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_slice(line).unwrap())
@@ -124,7 +126,7 @@ async fn a_server_is_announced_once_and_its_calls_are_answered() {
     assert_eq!(execute["known"], json!(["dead"]));
     assert_eq!(answer["payload"]["structuredContent"], json!({"n": 1}));
     assert_eq!(
-        (first.servers, first.calls.to_string()),
+        (first.identity.servers, first.calls.to_string()),
         (vec!["toy".to_owned()], "1 done (toy.echo)".to_owned())
     );
 
@@ -140,7 +142,7 @@ async fn a_server_is_announced_once_and_its_calls_are_answered() {
         ..call("echo")
     })
     .await;
-    assert_eq!(reset.servers, Vec::<String>::new());
+    assert_eq!(reset.identity.servers, Vec::<String>::new());
     assert_eq!(
         printed(&reset)[1]["error"]["message"],
         "mcp_toy: server \"toy\" is known but not loaded; call run_python with servers=[\"toy\"]"
@@ -161,7 +163,7 @@ async fn a_name_that_nobody_knows_runs_nothing() {
     );
     let next = sessions.run(call("echo"), silent()).await.unwrap();
     assert_eq!(printed(&next)[0]["id"], 1);
-    assert_eq!(next.servers, Vec::<String>::new());
+    assert_eq!(next.identity.servers, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -172,9 +174,9 @@ async fn a_server_that_does_not_start_costs_only_itself() {
         .run(using(&["toy", "dead"], "echo"), silent())
         .await
         .unwrap();
-    assert_eq!(outcome.status, Status::Success);
-    assert_eq!(outcome.servers, ["toy"]);
-    let note = outcome.note.clone().unwrap();
+    assert_eq!(outcome.status(), Status::Success);
+    assert_eq!(outcome.identity.servers, ["toy"]);
+    let note = outcome.note().clone().unwrap();
     assert!(note.contains("dead") && note.contains("no token"), "{note}");
     let failed = &printed(&outcome)[0]["failed"][0];
     assert_eq!(failed["name"], "dead");
@@ -196,7 +198,7 @@ async fn what_became_of_calls_is_told_when_a_run_ends_early() {
     };
     let outcome = sessions.run(late, silent()).await.unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(
@@ -205,7 +207,7 @@ async fn what_became_of_calls_is_told_when_a_run_ends_early() {
     );
     // Nobody waits for it, but it may have had effects, if it has begun.
     let outcome = sessions.run(call("leave"), silent()).await.unwrap();
-    assert_eq!(outcome.status, Status::Success);
+    assert_eq!(outcome.status(), Status::Success);
     let calls = outcome.calls.to_string();
     assert!(calls.starts_with("1 done (toy.echo), 1 "), "{calls}");
 }
@@ -229,10 +231,7 @@ async fn requests_between_runs_are_refused() {
     let second = sessions.run(call("2"), silent()).await.unwrap();
     assert_eq!(
         printed(&second),
-        [json!({
-            "type": "rpc_response", "call": 5, "success": false,
-            "error": {"type": "MCPError", "message": "no run is active"},
-        })]
+        [wire::refusal(5, "MCPError", "no run is active")]
     );
 }
 
@@ -241,7 +240,7 @@ async fn a_guest_that_asks_without_end_and_never_reads_is_killed() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
         puppet.hear().await;
-        let bad = json!({"type": "rpc_request", "call": 1, "method": "x"});
+        let bad = wire::request(1, "x", None);
         for _ in 0..20_000 {
             puppet
                 .write(
@@ -255,6 +254,6 @@ async fn a_guest_that_asks_without_end_and_never_reads_is_killed() {
     });
     let sessions = sessions(&stage);
     let outcome = sessions.run(call("1"), silent()).await.unwrap();
-    assert_eq!(outcome.state, State::Lost);
-    assert_eq!(outcome.error.unwrap().kind, "protocol");
+    assert_eq!(outcome.state(), State::Lost);
+    assert_eq!(outcome.error().unwrap().kind, "protocol");
 }

@@ -40,7 +40,7 @@ async fn results_are_kept_for_a_time_and_up_to_a_number() {
     assert_eq!(
         error.to_string(),
         format!(
-            "there is no run \"nonsense\", or its result was kept for long enough; known: {:?} (ended)",
+            "no run \"nonsense\": results are kept for 10 minutes; known: {:?} (ended)",
             run.id()
         )
     );
@@ -48,7 +48,7 @@ async fn results_are_kept_for_a_time_and_up_to_a_number() {
     assert_eq!(
         error.to_string(),
         format!(
-            "session \"quiet\" has had no run, or its result was kept for long enough; known: {:?} (ended)",
+            "no run of session \"quiet\": results are kept for 10 minutes; known: {:?} (ended)",
             run.id()
         )
     );

@@ -237,7 +237,7 @@ impl Puppet {
         drop(exit);
     }
 
-    /// One frame.
+    /// Sends one frame to the host.
     pub(super) async fn say(&self, frame: Value) {
         self.write(format!("{frame}\n")).await;
     }
@@ -255,7 +255,7 @@ impl Puppet {
         }
     }
 
-    /// `execution_done` with success.
+    /// Sends `execution_done` with success.
     pub(super) async fn done(&self, id: &Value) {
         self.say(json!({"type": "execution_done", "id": id, "status": "success"}))
             .await;

@@ -46,7 +46,7 @@ async fn the_spare_is_there_for_the_next_session_and_for_a_reset() {
     assert_eq!(*stage.labels.lock().unwrap(), labels);
     let began = Instant::now();
     let outcome = sessions.run(named("b", "x"), silent()).await.unwrap();
-    assert_eq!((outcome.status, outcome.note), (Status::Success, None));
+    assert_eq!((outcome.status(), outcome.note()), (Status::Success, None));
     assert!(began.elapsed() < Duration::from_millis(100));
     sleep(Duration::from_secs(60)).await;
     assert_eq!((stage.launched(), stage.living()), (3, 3));
@@ -99,12 +99,12 @@ async fn a_spare_that_died_or_failed_is_replaced_unseen() {
         sessions.run(call("x"), silent()).await.unwrap();
         sleep(Duration::from_secs(1)).await;
         let outcome = sessions.run(named("b", "x"), silent()).await.unwrap();
-        assert_eq!((outcome.status, outcome.note), (Status::Success, None));
+        assert_eq!((outcome.status(), outcome.note()), (Status::Success, None));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_spare_goes_with_the_last_session() {
+async fn the_spare_is_discarded_with_the_last_session() {
     let stage = stage();
     let sessions = sessions(&stage);
     sessions.run(call("x"), silent()).await.unwrap();

@@ -36,7 +36,7 @@ async fn a_start_that_fails_is_told_and_tried_again() {
     let second = sessions.run(call("x"), silent()).await.unwrap_err();
     assert!(matches!(second, Error::Launch(_)));
     let third = sessions.run(call("x"), silent()).await.unwrap();
-    assert_eq!((third.status, third.note), (Status::Success, None));
+    assert_eq!((third.status(), third.note()), (Status::Success, None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,11 +146,11 @@ async fn a_start_counts_and_the_next_call_takes_what_was_started() {
     };
     let outcome = sessions.run(short, silent()).await.unwrap();
     assert_eq!(
-        (outcome.status, outcome.state),
+        (outcome.status(), outcome.state()),
         (Status::Timeout, State::Kept)
     );
     assert_eq!(
-        outcome.error.unwrap().message,
+        outcome.error().unwrap().message,
         "stopped after 4 s: the sandbox was still starting, nothing was run; the next call uses it"
     );
     let cancel = CancellationToken::new();
@@ -162,15 +162,15 @@ async fn a_start_counts_and_the_next_call_takes_what_was_started() {
         sleep(Duration::from_secs(1)).await;
         cancel.cancel();
     });
-    assert_eq!(outcome.unwrap().status, Status::Cancelled);
+    assert_eq!(outcome.unwrap().status(), Status::Cancelled);
     let outcome = sessions.run(call("x"), silent()).await.unwrap();
-    assert_eq!((outcome.status, outcome.note), (Status::Success, None));
+    assert_eq!((outcome.status(), outcome.note()), (Status::Success, None));
     assert_eq!(stage.launched(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_time_went_into_the_start_runs_nothing() {
-    // While the first launch reports a long phase the clock stands still, and then there is no time left.
+    // While the first launch reports a long phase the clock stands still; then the time is up.
     let stage = slow_start(1, true);
     let sessions = sessions(&stage);
     let short = RunRequest {
@@ -178,12 +178,12 @@ async fn a_call_whose_time_went_into_the_start_runs_nothing() {
         ..call("x")
     };
     let outcome = sessions.run(short, silent()).await.unwrap();
-    assert_eq!(outcome.status, Status::Timeout);
-    let message = outcome.error.unwrap().message;
+    assert_eq!(outcome.status(), Status::Timeout);
+    let message = outcome.error().unwrap().message;
     assert!(message.contains("nothing was run"), "{message}");
     let next = sessions.run(call("y"), silent()).await.unwrap();
     assert_eq!(
-        (next.status, next.stdout.bytes.as_slice()),
+        (next.status(), next.output.stdout.bytes.as_slice()),
         (Status::Success, &b"y"[..])
     );
     assert_eq!(stage.launched(), 1);
@@ -212,7 +212,7 @@ async fn the_clock_stands_still_while_the_image_is_loaded() {
     let began = Instant::now();
     let outcome = sessions.run(short, listener.clone()).await.unwrap();
     assert_eq!(
-        (outcome.status, began.elapsed().as_secs()),
+        (outcome.status(), began.elapsed().as_secs()),
         (Status::Success, 102)
     );
     assert_eq!(*listener.0.lock().unwrap(), (0..100).collect::<Vec<_>>());
@@ -232,10 +232,10 @@ async fn progress_goes_to_the_call_that_waits_and_never_to_one_that_was_answered
         sleep(Duration::from_millis(3500)).await;
         cancel.cancel();
     });
-    assert_eq!(outcome.unwrap().status, Status::Cancelled);
+    assert_eq!(outcome.unwrap().status(), Status::Cancelled);
     sleep(Duration::from_secs(2)).await;
     let outcome = sessions.run(call("x"), second.clone()).await.unwrap();
-    assert_eq!(outcome.status, Status::Success);
+    assert_eq!(outcome.status(), Status::Success);
     assert_eq!(*first.0.lock().unwrap(), [0, 1, 2]);
     assert_eq!(*second.0.lock().unwrap(), [5, 6, 7, 8, 9]);
 }

@@ -268,8 +268,7 @@ fn on_a_full_disk_what_was_there_stays() {
     write_all(&store, 1);
     let own = std::env::current_exe().unwrap();
     // No file may grow over 8 KiB: as on a full disk, a write ends in the middle.
-    let shell =
-        "trap '' XFSZ; ulimit -f 16; exec \"$0\" tests::faults::child --exact --nocapture";
+    let shell = "trap '' XFSZ; ulimit -f 16; exec \"$0\" tests::faults::child --exact --nocapture";
     let child = Command::new("sh")
         .args(["-c", shell])
         .arg(own)

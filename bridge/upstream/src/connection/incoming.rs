@@ -1,5 +1,5 @@
-//! What a server sends: answers to those who wait for them, progress and log lines to the client, questions to whoever
-//! can answer them.
+//! What a server sends: answers go to those who wait for them, progress and log lines to the
+//! client, questions to the client behind the call.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,18 +10,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Caller, Connection, Failure, SignOfLife};
 use crate::interact::{Event, Question, QuestionKind, Reply};
-use crate::message::{Answer, Incoming, Outgoing, RpcError, code, start_of};
+use crate::message::{Incoming, Outcome, Outgoing, RpcError, code, start_of};
 
 /// Characters kept of a log message.
 const LOG_CHARACTERS: usize = 1_000;
-/// Questions of one server at once.
+/// The most questions of one server that are open at once.
 const MOST_QUESTIONS: usize = 32;
 
 impl Connection {
-    /// Takes in one message of the server.
+    /// Takes a message of the server.
     pub(crate) fn receive(self: &Arc<Self>, message: Incoming) {
         match message {
-            Incoming::Answer { id, answer } => self.answer(id, answer),
+            Incoming::Response { id, outcome } => self.response(id, outcome),
             Incoming::Request {
                 id,
                 method,
@@ -33,13 +33,13 @@ impl Connection {
         }
     }
 
-    fn answer(&self, id: Option<u64>, answer: Answer) {
+    fn response(&self, id: Option<u64>, outcome: Outcome) {
         let call = {
             let mut waiting = self.waiting();
-            // An error without an id is the only thing a server can say to a request that it could not read; with one
-            // request waiting it is clear which.
-            let id = match (id, &answer) {
-                (None, Answer::Error(_) | Answer::TooLarge { .. } | Answer::Malformed(_))
+            // A server that could not read a request can only answer with an error without an id;
+            // while one request waits, it is clear which is meant.
+            let id = match (id, &outcome) {
+                (None, Outcome::Error(_) | Outcome::TooLarge { .. } | Outcome::Malformed(_))
                     if waiting.calls.len() == 1 =>
                 {
                     waiting.calls.keys().next().copied()
@@ -49,8 +49,8 @@ impl Connection {
             id.and_then(|id| waiting.calls.remove(&id))
         };
         let Some(call) = call else {
-            // Late answers to cancelled calls come here as a matter of course.
-            tracing::debug!(server.name = %self.server, id, "answer to nothing that waits");
+            // Late answers to cancelled calls are usual.
+            tracing::debug!(server.name = %self.server, id, "answer to a request that does not wait");
             if id.is_none_or(|id| id >= self.next.load(Ordering::Relaxed)) {
                 let id = id.map_or_else(|| "none of ours".to_owned(), |id| id.to_string());
                 self.non_protocol
@@ -59,11 +59,11 @@ impl Connection {
             return;
         };
         call.over.cancel();
-        let _ = call.answer.send(match answer {
-            Answer::Result(result) => Ok(result),
-            Answer::Error(error) => Err(Failure::Rpc(error)),
-            Answer::TooLarge { bytes } => Err(Failure::TooLarge { bytes }),
-            Answer::Malformed(what) => Err(Failure::Malformed(what)),
+        let _ = call.answer.send(match outcome {
+            Outcome::Result(result) => Ok(result),
+            Outcome::Error(error) => Err(Failure::Rpc(error)),
+            Outcome::TooLarge { bytes } => Err(Failure::TooLarge { bytes }),
+            Outcome::Malformed(what) => Err(Failure::Malformed(what)),
         });
     }
 
@@ -145,14 +145,14 @@ impl Connection {
         let connection = Arc::clone(self);
         self.questions.spawn(async move {
             let reply = connection.ask_client(kind, params, caller, &sign_of_life, over).await;
-            let answer = Outgoing::Answer { id, answer: answer_to(kind, reply) };
+            let answer = Outgoing::Response { id, outcome: answer_to(kind, reply) };
             if tokio::time::timeout(Duration::from_secs(5), connection.outbox.send(answer)).await.is_err() {
                 tracing::warn!(server.name = %connection.server, "server does not read the answer to its question");
             }
         });
     }
 
-    /// Asks the client behind `company`; the clock of its call stands still meanwhile.
+    /// Asks the client behind a call, whose clock stands still meanwhile.
     async fn ask_client(
         &self,
         kind: QuestionKind,
@@ -180,7 +180,8 @@ impl Connection {
         reply
     }
 
-    /// The client behind the request `origin`, or, where the transport cannot tell, behind the newest call.
+    /// The client behind the request `origin`, or behind the newest call where the transport cannot
+    /// tell.
     fn caller(
         &self,
         origin: Option<u64>,
@@ -203,14 +204,17 @@ impl Connection {
     }
 
     fn reply(self: &Arc<Self>, id: Value, answer: Result<Value, RpcError>) {
-        // Without waiting: a server that asks and does not read answers is not worth memory.
-        if !self.outbox.try_send(Outgoing::Answer { id, answer }) {
+        // Without waiting: answers that a server does not read must not pile up.
+        if !self.outbox.try_send(Outgoing::Response {
+            id,
+            outcome: answer,
+        }) {
             tracing::warn!(server.name = %self.server, "server does not read the answers to its requests");
         }
     }
 }
 
-/// A log message as a line like those on stderr; none where it is only for who debugs the server.
+/// A log message as a line like those on stderr; `None` for debug messages.
 fn log_line(params: &Value) -> Option<String> {
     let text = |name: &str| params.get(name).and_then(Value::as_str);
     let level = text("level").unwrap_or("info");
@@ -231,8 +235,8 @@ fn token_id(token: &Value) -> Option<u64> {
     token.as_u64().or_else(|| token.as_str()?.parse().ok())
 }
 
-/// The outcomes as MCP has them: three kinds of result for an elicitation, and an error where nobody can be asked or the
-/// client answered with one.
+/// A reply as MCP has it: three kinds of result for an elicitation, and an error where the client
+/// cannot be asked or answered with one.
 pub(crate) fn answer_to(kind: QuestionKind, reply: Reply) -> Result<Value, RpcError> {
     match (kind, reply) {
         (QuestionKind::Elicitation, Reply::Accept(Value::Null)) => Ok(json!({"action": "accept"})),

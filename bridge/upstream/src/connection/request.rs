@@ -1,4 +1,5 @@
-//! One request of ours: sent, waited for, given up in time, and cancelled at the server in every case but an answer.
+//! One request of ours: sent, waited for, given up in time, and cancelled at the server unless it
+//! answered.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,18 +15,18 @@ use crate::deadline::until;
 use crate::message::{Outgoing, Params};
 use crate::payload::Payload;
 
-/// Bounds and company of one request.
+/// Bounds of one request, and the client behind it.
 pub(crate) struct RequestContext<'a> {
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) deadline: Option<Instant>,
-    /// Without a sign of life for this long the request has failed.
+    /// Time without a sign of life after which the request has failed.
     pub(crate) silence: Option<Duration>,
-    /// Who can be asked meanwhile, and for which tool.
+    /// The client that can be asked meanwhile, and the tool.
     pub(crate) caller: Option<Caller>,
 }
 
 impl<'a> RequestContext<'a> {
-    /// Bounded by nothing but the caller; nobody can be asked meanwhile.
+    /// Bounded by the caller only, and without a client to ask.
     pub(crate) fn of(cancel: &'a CancellationToken) -> Self {
         Self {
             cancel,
@@ -37,15 +38,15 @@ impl<'a> RequestContext<'a> {
 }
 
 impl Connection {
-    /// Asks the server and waits for the answer. Dropping the future, like every other way of giving up, tells the
-    /// server that the answer is of no use any more.
+    /// Sends a request and waits for the answer. Dropping the future cancels the request at the
+    /// server, as does every other way of giving up.
     pub(crate) async fn request(
         self: &Arc<Self>,
         method: &'static str,
         params: impl Into<Params>,
         context: RequestContext<'_>,
     ) -> Result<Payload, Failure> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_id();
         let mut params = params.into();
         self.add_metadata(id, method, &mut params.fields);
         let (sender, mut answer) = oneshot::channel();
@@ -89,7 +90,7 @@ impl Connection {
             answer = &mut answer => {
                 entry.sent = false;
                 match answer {
-                    // The entries of a list are looked at one by one.
+                    // The entries of a list are checked one by one.
                     Ok(Ok(result)) if result.is_too_deep() && !method.ends_with("/list") => {
                         Err(Failure::Malformed("it is nested too deeply".to_owned()))
                     }
@@ -123,7 +124,8 @@ impl Connection {
     }
 }
 
-/// A waiting request; removes itself, and tells the server where it has seen the request but not answered.
+/// A waiting request. Dropping it removes it, and cancels it at a server that has seen the request
+/// but not answered.
 struct Entry<'a> {
     connection: &'a Arc<Connection>,
     id: u64,
@@ -137,7 +139,7 @@ impl Drop for Entry<'_> {
         if let Some(call) = call {
             call.over.cancel();
         }
-        // `initialize` must not be cancelled, and the other question is only of use together with it.
+        // `initialize` must not be cancelled, and `server/discover` belongs to it.
         if !self.sent
             || matches!(self.method, "initialize" | "server/discover")
             || self.connection.closed.is_cancelled()
@@ -168,7 +170,7 @@ struct Limit<'a> {
 }
 
 impl Limit<'_> {
-    /// Waits until the caller gives up, or time is up.
+    /// Waits until the caller gives up or the time is up.
     async fn reached(self) -> Failure {
         let started = Instant::now();
         let mut quiet_since = started;

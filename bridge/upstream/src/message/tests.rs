@@ -2,17 +2,17 @@
 
 use super::*;
 
-/// As text, which can be compared.
+/// The messages in `text`, as text that can be compared.
 fn read(text: &str) -> Vec<String> {
     let mut messages = Vec::new();
     let show = |message| match message {
-        Incoming::Answer {
+        Incoming::Response {
             id,
-            answer: Answer::Result(result),
+            outcome: Outcome::Result(result),
         } => format!("{id:?} {}", result.get()),
-        Incoming::Answer {
+        Incoming::Response {
             id,
-            answer: Answer::Error(error),
+            outcome: Outcome::Error(error),
         } => {
             format!("{id:?} {} {} {}", error.code, error.message, error.data)
         }
@@ -43,7 +43,7 @@ fn sloppy_ids_are_understood() {
 }
 
 #[test]
-fn an_answer_without_result_and_error_left_the_call_waiting() {
+fn answer_without_result_and_error_is_malformed() {
     for text in [
         r#"{"jsonrpc":"2.0","id":7}"#,
         r#"{"jsonrpc":"2.0","id":7,"error":null}"#,
@@ -51,12 +51,12 @@ fn an_answer_without_result_and_error_left_the_call_waiting() {
         assert_eq!(
             read(text),
             [
-                r#"Answer { id: Some(7), answer: Malformed("it has neither a result nor an error") }"#
+                r#"Response { id: Some(7), outcome: Malformed("it has neither a result nor an error") }"#
             ],
             "{text}"
         );
     }
-    // A line of a log, more likely.
+    // This is more likely a line of a log.
     assert_eq!(
         read(r#"{"id":7,"level":"info"}"#),
         [r#"NonProtocol("{\"id\":7,\"level\":\"info\"}")"#]
@@ -64,14 +64,14 @@ fn an_answer_without_result_and_error_left_the_call_waiting() {
 }
 
 #[test]
-fn a_print_without_a_line_end_cost_the_answer_behind_it() {
+fn answer_behind_a_print_without_a_line_end_is_found() {
     let salvaged = |line: &str| {
         let mut messages = Vec::new();
         Incoming::salvage(line, &mut |message| messages.push(format!("{message:?}")));
         messages
     };
     let answer = r#"{"result":{},"jsonrpc":"2.0","id":1}"#;
-    let one = "Answer { id: Some(1), answer: Result(Payload(2 bytes)) }";
+    let one = "Response { id: Some(1), outcome: Result(Payload(2 bytes)) }";
     for line in [
         format!("50% {answer}"),
         format!("{{\"log\":{{}}}}{answer}"),
@@ -136,8 +136,8 @@ fn results_are_not_touched() {
         "]".repeat(3000)
     );
     Incoming::read(&deep, &mut |message| {
-        let Incoming::Answer {
-            answer: Answer::Result(result),
+        let Incoming::Response {
+            outcome: Outcome::Result(result),
             ..
         } = message
         else {

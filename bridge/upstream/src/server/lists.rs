@@ -1,4 +1,5 @@
-//! The lists of a server: asked for by one caller at a time, kept until the server says that they changed.
+//! The lists of a server: asked for by one caller at a time, kept until the server says that they
+//! changed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use crate::{CallContext, Error};
 
 /// The method that lists tools.
 const TOOLS: &str = "tools/list";
-/// All pages of a list together may take this long.
+/// Time for all pages of a list together.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Server {
-    /// The tools; asked for only where the known list may be old.
+    /// The tools of the server, asked for only where the known list may be old.
     pub(crate) async fn tools(
         self: &Arc<Self>,
         context: &CallContext,
@@ -65,8 +66,8 @@ impl Server {
             .filter(|_| !self.tools_stale.load(Ordering::SeqCst))
     }
 
-    /// Leaves out what the definition does not let through, and notes what has disappeared since the
-    /// last list.
+    /// Leaves out what the definition does not let through, and notes what has disappeared since
+    /// the last list.
     fn compare(&self, mut list: ToolList) -> ToolList {
         for (tool, reason) in &list.skipped {
             tracing::warn!(server.name = %self.name(), tool.name = tool, reason, "tool skipped");
@@ -104,8 +105,8 @@ impl Server {
         Ok(entries)
     }
 
-    /// All pages of a list, and who gave them. A server that ended before it can have seen the request
-    /// is started again, once.
+    /// All pages of a list, and the server that gave them. A server that ended before it can have
+    /// seen the request is started again, once.
     async fn pages(
         self: &Arc<Self>,
         method: &'static str,
@@ -117,7 +118,7 @@ impl Server {
         let mut restarted = false;
         loop {
             if method == TOOLS {
-                // Before asking: a change that is told while the list is read makes it old again.
+                // Before asking: a change while the list is read makes the list old again.
                 self.tools_stale.store(false, Ordering::SeqCst);
             }
             let context_of_page = || request_context(context, deadline);

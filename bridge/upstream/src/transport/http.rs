@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod exchange;
 mod headers;
+mod stream;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
@@ -130,7 +131,7 @@ struct Http {
     tasks: TaskTracker,
     /// Ends the stream of what belongs to no request.
     listening: CancellationToken,
-    /// Ends everything.
+    /// Ends all tasks of this link.
     stop: CancellationToken,
 }
 
@@ -142,7 +143,21 @@ struct Session {
 }
 
 impl Session {
-    /// Revisions from 2026-07-28 on have no sessions: ending a request's stream cancels the request.
+    /// The headers of every request in this session.
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(id) = &self.id {
+            headers.insert(headers::SESSION, id.clone());
+        }
+        let protocol = self.protocol.as_deref();
+        if let Some(protocol) = protocol.and_then(|text| HeaderValue::from_str(text).ok()) {
+            headers.insert(headers::PROTOCOL, protocol);
+        }
+        headers
+    }
+
+    /// Revisions from 2026-07-28 on have no sessions: ending a request's stream cancels the
+    /// request.
     fn is_cancelled_by_its_stream(&self) -> bool {
         self.id.is_none()
             && self
@@ -204,7 +219,7 @@ impl Http {
         self.session.lock().clone()
     }
 
-    /// Sends a request on a task of its own, which fails it where there is no answer.
+    /// Sends a request on a task of its own, which fails it where the answer is lost.
     fn start_request(self: &Arc<Self>, id: u64, message: Outgoing) {
         let token = self.stop.child_token();
         self.requests.lock().insert(id, token.clone());

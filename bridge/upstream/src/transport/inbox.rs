@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connection::Connection;
-use crate::message::{Answer, Incoming, our_id, start_of};
+use crate::message::{Incoming, Outcome, our_id, start_of};
 use crate::payload::ENVELOPE;
 
 /// Parsing more bytes than this would hold up the other tasks of the thread.
@@ -34,7 +34,8 @@ impl Inbox {
         self.result_bytes + 2 * ENVELOPE
     }
 
-    /// Waits for room for a large answer: a server that sends so much is read no further until then.
+    /// Waits for room for a large answer: a server that sends so much is read no further until
+    /// then.
     pub(super) async fn room(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.large).acquire_owned().await.ok()
     }
@@ -50,16 +51,17 @@ impl Inbox {
             .unwrap_or_default()
     }
 
-    /// Hands messages to the connection. The first result holds the claimed room until it is passed on.
+    /// Hands messages to the connection. The first result holds the claimed room until it is passed
+    /// on.
     pub(super) fn deliver(&self, messages: Vec<Incoming>, mut room: Option<OwnedSemaphorePermit>) {
         for message in messages {
             self.connection.receive(match message {
-                Incoming::Answer {
+                Incoming::Response {
                     id,
-                    answer: Answer::Result(result),
-                } => Incoming::Answer {
+                    outcome: Outcome::Result(result),
+                } => Incoming::Response {
                     id,
-                    answer: Answer::Result(result.claimed(room.take())),
+                    outcome: Outcome::Result(result.claimed(room.take())),
                 },
                 message => message,
             });
@@ -69,9 +71,9 @@ impl Inbox {
 
 /// What is left of an answer over the limit.
 pub(super) fn too_large(envelope: &Envelope, bytes: u64) -> Incoming {
-    Incoming::Answer {
+    Incoming::Response {
         id: envelope.id.as_ref().and_then(our_id),
-        answer: Answer::TooLarge { bytes },
+        outcome: Outcome::TooLarge { bytes },
     }
 }
 
@@ -105,9 +107,9 @@ fn broken(text: &str, error: &serde_json::Error) -> Incoming {
         .then(|| Envelope::of(text.as_bytes()))
         .unwrap_or_default();
     match envelope.id.as_ref().and_then(our_id) {
-        Some(id) if !envelope.has_method => Incoming::Answer {
+        Some(id) if !envelope.has_method => Incoming::Response {
             id: Some(id),
-            answer: Answer::Malformed(format!("it is not valid JSON, {error}")),
+            outcome: Outcome::Malformed(format!("it is not valid JSON, {error}")),
         },
         _ => Incoming::NonProtocol(start_of(text)),
     }
@@ -116,12 +118,12 @@ fn broken(text: &str, error: &serde_json::Error) -> Incoming {
 /// Fails an answer whose result is larger than allowed.
 fn limited(message: Incoming, result_bytes: usize) -> Incoming {
     match message {
-        Incoming::Answer {
+        Incoming::Response {
             id,
-            answer: Answer::Result(result),
-        } if result.get().len() > result_bytes + ENVELOPE => Incoming::Answer {
+            outcome: Outcome::Result(result),
+        } if result.get().len() > result_bytes + ENVELOPE => Incoming::Response {
             id,
-            answer: Answer::TooLarge {
+            outcome: Outcome::TooLarge {
                 bytes: result.get().len() as u64,
             },
         },

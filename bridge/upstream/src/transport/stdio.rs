@@ -1,7 +1,8 @@
-//! A server as a child process: started in a process group of its own, read whatever it writes, ended for certain.
+//! A server as a child process: started in a process group of its own, read whatever it writes, and
+//! certainly ended.
 //!
-//! Three tasks serve it (its input, its output, its stderr) and one waits for its end, after which every waiting call
-//! fails with how it ended and its last words.
+//! Three tasks serve the process (its input, its output, its stderr). One waits for its end; then
+//! every waiting call fails with how the process ended and its last words.
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
@@ -27,7 +28,7 @@ use crate::redact::Redactor;
 use bridge_catalog::ServerName;
 use bridge_guardian::Guardian;
 
-/// Messages waiting to be written, of any size; more make their senders wait.
+/// Messages that wait to be written, of any size; the senders of more wait.
 const QUEUE: usize = 8;
 /// Time to end after the input was closed, and then after SIGTERM.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
@@ -37,7 +38,7 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// Time between closing the output and ending.
 const END_AFTER_OUTPUT: Duration = Duration::from_millis(500);
 
-/// What to start.
+/// The program to start, and what it needs.
 pub(crate) struct Program {
     pub(crate) server: ServerName,
     pub(crate) path: PathBuf,
@@ -47,7 +48,7 @@ pub(crate) struct Program {
     pub(crate) redactor: Redactor,
     pub(crate) guardian: Option<Guardian>,
     pub(crate) result_bytes: usize,
-    /// Room for large answers.
+    /// Room for large answers, shared by all servers.
     pub(crate) large: Arc<Semaphore>,
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `program`.
+    /// Starts the program and the tasks that serve it.
     pub(crate) fn start(program: Program, on_change: OnChange) -> std::io::Result<Self> {
         let started = Instant::now();
         let mut child = Command::new(&program.path)
@@ -125,26 +126,27 @@ impl Process {
         Ok(process)
     }
 
-    /// Ends it: closes its input, then asks, then kills. Returns when it is gone.
+    /// Ends the process: closes its input, then sends SIGTERM, then SIGKILL. Returns when it is
+    /// gone.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
         self.ended.cancelled().await;
     }
 
-    /// What it last wrote to stderr, or logged, without secrets.
+    /// What the server last wrote to stderr or logged, without secrets.
     pub(crate) fn last_words(&self) -> String {
         self.redactor
             .text(&self.connection.tail.text())
             .into_owned()
     }
 
-    /// Ends it when dropped, unless disarmed.
+    /// A guard that ends the process when dropped, unless disarmed.
     pub(crate) fn stop_guard(&self) -> StopGuard {
         StopGuard(self.stop.clone().drop_guard())
     }
 }
 
-/// See [`Process::stop_guard`].
+/// Ends a process when dropped, unless disarmed.
 pub(crate) struct StopGuard(DropGuard);
 
 impl StopGuard {
@@ -174,7 +176,7 @@ impl Watched {
                 self.end(CLOSE_GRACE).await
             }
             _ = &mut self.reader => {
-                // Mostly it is just about to end, and how is better to know.
+                // Mostly the process is about to end, and how it ends says more.
                 if let Ok(status) = timeout(END_AFTER_OUTPUT, self.child.wait()).await {
                     status.ok()
                 } else {
@@ -184,7 +186,7 @@ impl Watched {
             }
         };
         let lived = self.started.elapsed();
-        // What the launcher left behind would hold the pipes open.
+        // Children that the launcher left behind would hold the pipes open.
         self.group.kill();
         process.stop.cancel();
         if !self.reader.is_finished() && timeout(LAST_WORDS, &mut self.reader).await.is_err() {
@@ -207,7 +209,7 @@ impl Watched {
         process.ended.cancel();
     }
 
-    /// Waits for the end with the input closed; after `grace` asks for it, then forces it.
+    /// Closes the input and waits `grace` for the end, then sends SIGTERM, then SIGKILL.
     async fn end(&mut self, grace: Duration) -> Option<ExitStatus> {
         self.writer.abort();
         if let Ok(status) = timeout(grace, self.child.wait()).await {
@@ -228,14 +230,14 @@ impl Process {
     }
 }
 
-/// What is known to help where a server says this.
+/// A known remedy for what a server says at its end.
 fn hint(words: &str) -> Option<&'static str> {
     words.contains("Could not start dynamically linked executable").then_some(
         "on NixOS programs from elsewhere need programs.nix-ld.enable, or take the server from nixpkgs",
     )
 }
 
-/// The last lines of a text, for a message, and what helps.
+/// The last lines of a text, for a message, with a remedy where one is known.
 pub(crate) fn shortened(words: &str) -> String {
     const SHOWN: usize = 2000;
     let over = words.len().saturating_sub(SHOWN);
@@ -334,7 +336,7 @@ async fn read(inbox: Inbox, mut output: ChildStdout) {
         if ended {
             return;
         }
-        // As on any full pipe: the server waits where it writes more than there is room for.
+        // As on any full pipe, a server that writes more than there is room for waits.
         if lines.pending() > LARGE && room.is_none() {
             room = inbox.room().await;
         }
@@ -359,6 +361,7 @@ async fn write(mut input: ChildStdin, mut queue: mpsc::Receiver<Vec<u8>>, stop: 
             break;
         }
     }
-    // It does not read any more, and will soon be seen to have ended; until then nobody may wait for room.
+    // The server no longer reads, and will soon be seen to have ended. Until then senders must not
+    // wait for room.
     while queue.recv().await.is_some() {}
 }

@@ -5,24 +5,24 @@ use serde::Deserialize;
 use super::ChangedFiles;
 use super::lenient::{Number, Text};
 
-/// `execution_done`.
+/// The content of an `execution_done` frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionDone {
-    /// The execution's number.
+    /// Number of the execution that ended.
     pub id: u64,
-    /// How it ended.
+    /// How the execution ended.
     pub status: DoneStatus,
-    /// Of `SystemExit`.
+    /// Exit status of a `SystemExit`.
     pub exit_code: Option<i64>,
-    /// What was raised.
+    /// Exception that ended the execution.
     pub error: Option<DoneError>,
     /// `repr` of a bare last expression.
     pub result: Option<String>,
     /// The user's line that was interrupted.
     pub place: Option<String>,
-    /// What lies in `/workspace/out`.
+    /// Files that lie in `/workspace/out`.
     pub files: Vec<DoneFile>,
-    /// How many new ones more.
+    /// How many more new files there are.
     pub more_files: u64,
     /// Files below `/projects` that differ from what the host has.
     pub projects: Option<ChangedFiles>,
@@ -31,11 +31,11 @@ pub struct ExecutionDone {
 /// A file in `/workspace/out`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoneFile {
-    /// Below that folder.
+    /// Path below `/workspace/out`.
     pub path: String,
-    /// Its bytes.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// It is new or was changed in this run.
+    /// The file is new or was changed in this run.
     pub is_new: bool,
 }
 
@@ -45,20 +45,20 @@ pub struct DoneFile {
 pub enum DoneStatus {
     /// The code ran to its end.
     Success,
-    /// It raised.
+    /// The code raised an exception.
     Error,
-    /// It raised `KeyboardInterrupt`.
+    /// The interrupt ended the code.
     Interrupted,
 }
 
 /// What user code raised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoneError {
-    /// Name of the class.
+    /// Name of the exception class.
     pub kind: String,
     /// `str` of the exception.
     pub message: String,
-    /// User frames only.
+    /// Traceback of user frames only.
     pub traceback: String,
 }
 

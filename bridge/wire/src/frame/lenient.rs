@@ -1,4 +1,4 @@
-//! What Python may write and Rust would not take, read leniently: it must cost no session.
+//! Lenient reading of what Python may write and Rust would not take: it must not cost a session.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
-/// Text as Python has it: lone surrogates, which no Rust string can hold, become replacement characters instead of
-/// costing the user the session.
+/// Text as Python has it: lone surrogates, which no Rust string can hold, become replacement
+/// characters instead of costing the user the session.
 #[derive(Default)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 

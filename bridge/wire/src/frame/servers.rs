@@ -1,4 +1,5 @@
-//! What an `execute` frame tells a guest about a server, so that the guest can make proxies for its tools.
+//! What an `execute` frame tells a guest about a server, so that the guest can make proxies for its
+//! tools.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +24,7 @@ pub struct ServerCard<'a> {
 pub struct ToolCard<'a> {
     /// Name in the server's own list.
     pub name: &'a str,
-    /// Name in Python.
+    /// Name of the tool in Python.
     pub alias: &'a str,
     /// What the tool does, where the server says so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,13 +36,14 @@ pub struct ToolCard<'a> {
     pub output_schema: Option<&'a Value>,
 }
 
-/// A [`ServerCard`] as it goes into a frame; encoded once, because its size decides whether it fits.
+/// A [`ServerCard`] as it goes into a frame; encoded once, because its size decides whether it
+/// fits.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct EncodedCard(Box<RawValue>);
 
 impl EncodedCard {
-    /// Size in bytes.
+    /// Size of the card in bytes.
     pub fn size(&self) -> usize {
         self.0.get().len()
     }

@@ -1,4 +1,5 @@
-//! Frames about what outlives a session: what a guest is given at its start, and files that go the other way after a run.
+//! Frames about what outlives a session: what a guest is given at its start, and files that go the
+//! other way after a run.
 
 use std::borrow::Cow;
 
@@ -17,13 +18,13 @@ const FRAME_BYTES: usize = 4 << 20;
 /// Files below `/projects` that differ from what the host has.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct ChangedFiles {
-    /// New and changed ones with their sizes.
+    /// Paths and sizes of files that are new or were changed.
     #[serde(default)]
     pub changed: Vec<(String, u64)>,
-    /// Those that are gone.
+    /// Paths of files that are gone.
     #[serde(default)]
     pub deleted: Vec<String>,
-    /// What cannot be kept, and why.
+    /// Paths of what cannot be kept, and why.
     #[serde(default)]
     pub odd: Vec<(String, String)>,
 }
@@ -31,11 +32,11 @@ pub struct ChangedFiles {
 /// A piece of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePiece<'a> {
-    /// Its name below `/projects`.
+    /// Path of the file below `/projects`.
     pub path: Cow<'a, str>,
-    /// What comes next of it; `None` where it could not be read.
+    /// The next bytes of the file; `None` where it could not be read.
     pub bytes: Option<Cow<'a, [u8]>>,
-    /// It is not the last.
+    /// More pieces of the file follow.
     pub more: bool,
 }
 
@@ -95,9 +96,9 @@ pub struct SavedTools<'a> {
 /// A file below `/projects`.
 #[derive(Debug, Clone, Copy)]
 pub struct StateFile<'a> {
-    /// Path below `/projects`.
+    /// Path of the file below `/projects`.
     pub path: &'a str,
-    /// Whole content.
+    /// Whole content of the file.
     pub bytes: &'a [u8],
     /// The guest may look at it and not change it.
     pub view: bool,
@@ -145,8 +146,8 @@ impl Serialize for Piece<'_> {
 }
 
 impl<'a> State<'a> {
-    /// As few frames as their size allows; none where there is nothing to tell. `awaited`: the guest was told of more, so
-    /// that it has to learn that this is all.
+    /// The update in as few frames as their size allows; empty where there is nothing to tell.
+    /// `awaited` says that the guest was told of more, so that it has to learn that this is all.
     pub fn frames(update: &'a StateUpdate<'a>, awaited: bool) -> Vec<Self> {
         let mut frames = Vec::new();
         let mut frame = Self {
@@ -178,7 +179,8 @@ impl<'a> State<'a> {
         frames
     }
 
-    /// What is left of it where it is too large: whether more comes.
+    /// The frame without its content, for where that is too large: it still tells whether more
+    /// comes.
     pub fn without_content(&self) -> State<'static> {
         State {
             more: self.more,

@@ -104,7 +104,7 @@ fn unknown_types_may_hold_anything() {
 }
 
 #[test]
-fn what_is_no_frame_is_refused() {
+fn lines_that_are_not_frames_are_refused() {
     for line in [
         "",
         "{",

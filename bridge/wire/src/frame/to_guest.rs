@@ -20,15 +20,15 @@ impl<P: Serialize> Frame for RpcResponse<'_, P> {}
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ToGuest<'a> {
-    /// Run this.
+    /// Runs a piece of code.
     Execute {
         /// Number of the execution; the answer repeats it.
         id: u64,
         /// Number of the cell, as tracebacks show it.
         cell: u64,
-        /// Python source.
+        /// Python source to run.
         code: &'a str,
-        /// What it may use.
+        /// What the code may use.
         limits: ExecuteLimits,
         /// Servers whose proxies are to be made, or made anew.
         #[serde(skip_serializing_if = "<[EncodedCard]>::is_empty")]
@@ -39,33 +39,33 @@ pub enum ToGuest<'a> {
         #[serde(skip_serializing_if = "<[FailedServer]>::is_empty")]
         failed: &'a [FailedServer],
     },
-    /// Send a piece of a file in `/workspace/out`, also while code runs.
+    /// Asks for a piece of a file in `/workspace/out`, also while code runs.
     #[serde(rename = "read_file")]
     ReadFile {
         /// Number of the question; the answer repeats it.
         call: u64,
-        /// Below that folder.
+        /// Path below `/workspace/out`.
         path: &'a str,
         /// Bytes before the piece.
         offset: u64,
         /// Bytes of the piece, at most.
         bytes: u64,
     },
-    /// Send these files below `/projects`, and take it that the host knows of the deleted ones.
+    /// Asks for these files below `/projects`, and tells that the host knows of the deleted ones.
     Collect {
         /// Number of the request; its end repeats it.
         id: u64,
-        /// Files wanted.
+        /// Paths of the files wanted.
         paths: &'a [String],
-        /// Files that are gone.
+        /// Paths of files that are gone.
         deleted: &'a [String],
     },
-    /// These files could not be kept: they count as changed.
+    /// Tells that these files could not be kept, so that they count as changed.
     Forget {
-        /// The files.
+        /// Paths of these files.
         paths: &'a [String],
     },
-    /// Raise `KeyboardInterrupt` in that execution, if it is still running.
+    /// Raises `KeyboardInterrupt` in that execution, if it is still running.
     Interrupt {
         /// Number of the execution.
         id: u64,
@@ -75,9 +75,9 @@ pub enum ToGuest<'a> {
 /// A server that was asked for and is not up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailedServer {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// Why.
+    /// Why the server is not up.
     pub message: String,
 }
 

@@ -21,6 +21,7 @@ let
       head
       isAttrs
       isFunction
+      isInt
       isList
       isString
       length
@@ -128,6 +129,11 @@ let
     toUpper = replaceStrings (stringToCharacters "abcdefghijklmnopqrstuvwxyz") (
       stringToCharacters "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     );
+    toLower = replaceStrings (stringToCharacters "ABCDEFGHIJKLMNOPQRSTUVWXYZ") (
+      stringToCharacters "abcdefghijklmnopqrstuvwxyz"
+    );
+    last = xs: elemAt xs (length xs - 1);
+    init = xs: genList (elemAt xs) (length xs - 1);
     assertMsg = condition: message: condition || throw message;
     hasInfix = part: s: length (b.split (escapeRegex part) s) > 1;
     escapeRegex =

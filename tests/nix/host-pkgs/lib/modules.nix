@@ -84,6 +84,7 @@ rec {
       ints.between =
         low: high:
         t "between ${toString low} and ${toString high}" (x: b.isInt x && low <= x && x <= high) one;
+      addCheck = e: check: e // { check = x: e.check x && check x; };
       number = t "number" (x: b.isInt x || b.isFloat x) one;
       strMatching = pattern: t "strMatching ${pattern}" (x: isString x && b.match pattern x != null) one;
       lines = t "lines" isString (_: concatStringsSep "\n");

@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{TransportError, events};
 use crate::connection::Failure;
-use crate::message::{Answer, Envelope, Incoming, RpcError, code, start_of};
+use crate::message::{Envelope, Incoming, Outcome, RpcError, code, our_id, start_of};
 use crate::payload::LARGE;
 use crate::transport::inbox::Inbox;
 
@@ -27,6 +27,8 @@ pub(super) enum Reply {
     Events(Response),
     /// The server does not know the session, and did nothing.
     SessionLost,
+    /// The server refused the message, maybe because it does not know the session.
+    SessionDoubted(Failure),
 }
 
 /// Reads the response to a message: to the request with this id, or to what has no answer.
@@ -55,13 +57,28 @@ pub(super) async fn read(
     }
     let overload = status_error(&response);
     let (body, _) = body(response, ERROR_BYTES, false, inbox).await?;
-    match error_in(&body) {
-        Some(refusal) if has_session && refusal.is_of_session(status) => Ok(Reply::SessionLost),
-        Some(refusal) => Err(Failure::Rpc(refusal.error)),
+    let rejection = error_in(&body);
+    let is_lost = |rejection: &Rejection| rejection.error.code == code::UNKNOWN_SESSION;
+    if has_session && rejection.as_ref().is_some_and(is_lost) {
+        return Ok(Reply::SessionLost);
+    }
+    // The specification wants 404 for a lost session; many servers answer 400, without naming the
+    // request: they did not look at it.
+    let names_it = |rejection: &Rejection| request.is_some() && rejection.request == request;
+    let is_doubted = has_session
+        && status == StatusCode::BAD_REQUEST
+        && !rejection.as_ref().is_some_and(names_it);
+    let failure = match rejection {
+        Some(rejection) => Failure::Rpc(rejection.error),
         None if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-            Err(overload.into())
+            overload.into()
         }
-        None => Err(not_a_message(status, kind, &body).into()),
+        None => not_a_message(status, kind, &body).into(),
+    };
+    if is_doubted {
+        Ok(Reply::SessionDoubted(failure))
+    } else {
+        Err(failure)
     }
 }
 
@@ -88,9 +105,11 @@ async fn read_answer(
     }
     if has_session
         && body.len() <= ERROR_BYTES
-        && error_in(&body).is_some_and(|refusal| refusal.is_of_session(status))
+        && let Some(rejection) = error_in(&body)
+        && rejection.error.code == code::UNKNOWN_SESSION
     {
-        return Ok(Reply::SessionLost);
+        // The same code also stands for a tool that took too long.
+        return Ok(Reply::SessionDoubted(Failure::Rpc(rejection.error)));
     }
     let shown = start_of(&String::from_utf8_lossy(
         &start[..start.len().min(ERROR_BYTES)],
@@ -115,9 +134,9 @@ pub(super) async fn read_messages(
     for message in &mut messages {
         match message {
             Incoming::Request { origin, .. } => *origin = request,
-            Incoming::Answer { id: id @ None, .. } => *id = request,
-            Incoming::Answer {
-                answer: Answer::Result(result),
+            Incoming::Response { id: id @ None, .. } => *id = request,
+            Incoming::Response {
+                outcome: Outcome::Result(result),
                 ..
             } => result.join_lines(),
             _ => {}
@@ -130,7 +149,7 @@ pub(super) async fn read_messages(
 pub(super) fn is_among(messages: &[Incoming], wanted: u64) -> bool {
     messages
         .iter()
-        .any(|message| matches!(message, Incoming::Answer { id: Some(id), .. } if *id == wanted))
+        .any(|message| matches!(message, Incoming::Response { id: Some(id), .. } if *id == wanted))
 }
 
 /// The body of a response; over the limit an error where it has to be whole, else its beginning.
@@ -160,38 +179,27 @@ async fn body(
     Ok((body, room))
 }
 
-/// An error of the server, and whether it names the request that it is about.
-struct Refusal {
+/// An error of the server, and the request of ours that it names.
+struct Rejection {
     error: RpcError,
-    names_request: bool,
-}
-
-impl Refusal {
-    /// Whether the server says that it does not know the session. Servers differ in how: the
-    /// specification wants 404; some answer with an error that names no request, since they did not
-    /// look at the request: -32001 with any status, or -32000 with 400.
-    fn is_of_session(&self, status: StatusCode) -> bool {
-        match self.error.code {
-            code::UNKNOWN_SESSION => !status.is_success() || !self.names_request,
-            code::SERVER_ERROR => status == StatusCode::BAD_REQUEST && !self.names_request,
-            _ => false,
-        }
-    }
+    request: Option<u64>,
 }
 
 /// The JSON-RPC error that a body consists of.
-fn error_in(body: &[u8]) -> Option<Refusal> {
+fn error_in(body: &[u8]) -> Option<Rejection> {
     let text = std::str::from_utf8(body).ok()?;
     let text = text.trim_start_matches('\u{feff}').trim();
     let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
     let error = envelope.error.map(RawValue::get)?;
-    error.starts_with('{').then(|| Refusal {
+    error.starts_with('{').then(|| Rejection {
         error: RpcError::read(error),
-        names_request: envelope.id.is_some(),
+        request: envelope
+            .id
+            .and_then(|id| our_id(&serde_json::from_str(id.get()).ok()?)),
     })
 }
 
-/// Whether the body of a refused request says that the server does not know the session.
+/// Whether the body of a response says that the server does not know the session.
 pub(super) async fn is_unknown_session(mut response: Response) -> bool {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
@@ -200,7 +208,19 @@ pub(super) async fn is_unknown_session(mut response: Response) -> bool {
             return false;
         }
     }
-    error_in(&body).is_some_and(|refusal| refusal.error.code == code::UNKNOWN_SESSION)
+    error_in(&body).is_some_and(|rejection| rejection.error.code == code::UNKNOWN_SESSION)
+}
+
+/// Whether the response to a ping shows that the server does not know the session.
+pub(super) async fn refuses_ping(response: Response) -> bool {
+    match response.status() {
+        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::GONE => true,
+        status if status.is_success() => {
+            !media_type(&response).starts_with(events::MEDIA_TYPE)
+                && is_unknown_session(response).await
+        }
+        _ => false,
+    }
 }
 
 /// Where the server is overloaded or broken, and when it wants to be asked again.

@@ -83,7 +83,7 @@ impl From<reqwest::Error> for TransportError {
     }
 }
 
-/// Why there is no token to send, though somebody has logged in.
+/// A token could not be had, though somebody has logged in.
 pub(super) fn login_failed(error: AuthError) -> Failure {
     Failure::Unauthorized(Denial::LoginFailed(chain(&error)))
 }
