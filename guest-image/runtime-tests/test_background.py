@@ -34,9 +34,9 @@ def test_tasks_go_on_between_cells(guest: Guest) -> None:
 
 def test_task_that_blocks_between_cells_is_interrupted(guest: Guest) -> None:
     guest.check("import asyncio, time\nasync def block():\n    time.sleep(60)\ntask = asyncio.create_task(block())")
-    time.sleep(0.1)
+    time.sleep(0.5)
     guest.execute("'not run'")
-    time.sleep(0.2)
+    time.sleep(0.5)
     guest.interrupt()
     assert guest.collect().status == "interrupted"
     assert guest.check("1").result == "1"

@@ -133,7 +133,7 @@ def test_background_task_calls_in_the_current_run(host: Host) -> None:
         "t = asyncio.create_task(mcp_s.echo())\nawait asyncio.sleep(0.05)",
         "a, b = asyncio.create_task(mcp_s.echo()), asyncio.create_task(asyncio.sleep(0.05))\nt = (await asyncio.wait([a, b], return_when=asyncio.FIRST_COMPLETED))[1].pop()",
         "t = asyncio.create_task(mcp_s.echo())\nawait asyncio.sleep(0.05)\nif True: 1/0",
-        "t = asyncio.ensure_future(asyncio.to_thread(mcp_s.echo.sync))\nawait asyncio.sleep(0.05)",
+        "t = asyncio.ensure_future(asyncio.to_thread(mcp_s.echo.sync))\nfrom _mcp_guest.session import session\nwhile not session.calls.pending: await asyncio.sleep(0.01)",
         "t = asyncio.create_task(mcp_s.echo.raw())\nawait asyncio.sleep(0.05)",
     ],
 )
@@ -154,7 +154,7 @@ def test_requests_without_a_server_are_left_behind_with_their_name(host: Host) -
 
 def test_threads_that_wait_for_a_call_end_with_their_run(host: Host) -> None:
     host.handlers["call_tool"] = silent
-    host.check("errors = []\ndef work():\n    try: mcp_s.echo.sync()\n    except MCPError as e: errors.append(str(e))\nthreads = [threading.Thread(target=work) for _ in range(100)]\nfor t in threads: t.start()\ntime.sleep(0.2)")
+    host.check("errors = []\ndef work():\n    try: mcp_s.echo.sync()\n    except MCPError as e: errors.append(str(e))\nthreads = [threading.Thread(target=work) for _ in range(100)]\nfor t in threads: t.start()\nfrom _mcp_guest.session import session\nwhile len(session.calls.waiting) < 36: time.sleep(0.01)")
     assert host.value("for t in threads: t.join()\nlen(errors), set(errors)") == f"(100, {{{ENDED!r}}})"
     assert len(host.requests) == 64
 
