@@ -64,7 +64,7 @@ enum Command {
     Tools(tools::SavedTools),
     /// Build, load and verify the guest image.
     Image(image::Image),
-    /// Check everything a sandbox needs, and say how to mend what is wrong.
+    /// Check everything a sandbox needs, and say how to fix what is wrong.
     Doctor(doctor::Doctor),
     /// Enter this bridge in the configuration of MCP clients.
     Clients(clients::Clients),

@@ -1,6 +1,6 @@
-//! Preflight: each thing that a sandbox needs, checked, with a stable code, what was found, what was expected, and the fix.
+//! Checks of everything that a sandbox needs. Each has a stable code and says what was found, what was expected, and the fix.
 //!
-//! Looks and asks; starts no container, loads nothing and writes nothing that stays.
+//! Checks only look and ask: they start no container, load nothing, and leave no file behind.
 
 mod engine;
 mod host;
@@ -16,20 +16,20 @@ use bridge_engine::Finder;
 use bridge_sandbox::image::Images;
 use bridge_settings::{self as settings, Settings};
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// As it should be.
+    /// Everything is as it should be.
     Ok,
-    /// Code runs, but a person should know.
+    /// Code runs, but there is something to know.
     Warn,
-    /// Code does not run, or not as it should.
+    /// Code does not run, or is not isolated as it should be.
     Fail,
 }
 
 impl Outcome {
-    /// As shown.
+    /// The word for it in the table.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -39,25 +39,25 @@ impl Outcome {
     }
 }
 
-/// One check.
+/// One check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// The thing that was checked, in one word.
     pub name: &'static str,
     /// Stable; documented in docs/src/guide/troubleshooting.md.
     pub code: &'static str,
-    /// How it came out.
+    /// The result.
     pub outcome: Outcome,
-    /// What there is.
+    /// What was found.
     pub found: String,
-    /// What there should be.
+    /// What should have been found.
     pub expected: String,
-    /// What to do; empty where all is well.
+    /// What to do; empty if nothing is wrong.
     pub fix: String,
 }
 
 impl Check {
-    /// A check that came out well.
+    /// A check that passed.
     pub fn ok(
         name: &'static str,
         code: &'static str,
@@ -83,7 +83,7 @@ impl Check {
     }
 }
 
-/// Examines everything, in the order in which one thing needs the other. `catalog`: the servers, or why none are known.
+/// Runs every check, each after those it depends on. `catalog` holds the servers, or why none are known.
 pub async fn examine(
     settings: &Settings,
     finder: &Finder,
@@ -114,20 +114,15 @@ fn of_settings(settings: &Settings) -> Check {
         || "defaults and variables, no file".to_owned(),
         |file| file.display().to_string(),
     );
-    Check::ok("settings", "C0", found, "settings that can be read")
+    Check::ok("settings", "C0", found, "valid settings")
 }
 
-/// The one check that can be made with settings that cannot be read.
+/// The only check that is possible when the settings are invalid.
 pub fn of_settings_error(error: &settings::Error) -> Vec<Check> {
     let problems: Vec<String> = error.problems.iter().map(ToString::to_string).collect();
-    let check = Check::ok(
-        "settings",
-        "C0",
-        problems.join("\n"),
-        "settings that can be read",
-    );
+    let check = Check::ok("settings", "C0", problems.join("\n"), "valid settings");
     vec![check.but(
         Outcome::Fail,
-        "correct what is named; nothing else was checked",
+        "correct these settings; nothing else was checked",
     )]
 }

@@ -25,12 +25,12 @@ use super::{
 use bridge_common::host::HostEnv;
 use bridge_settings::EngineKind;
 
-/// For questions that an engine answers from memory.
+/// The time limit of requests that an engine answers from memory.
 const QUESTION: Duration = Duration::from_secs(20);
-/// For acts that touch disks, cgroups and runtimes on a slow or busy machine.
+/// The time limit of requests that touch disks, cgroups and runtimes, on a slow or busy machine.
 const ACT: Duration = Duration::from_secs(60);
-/// Processes of the guests' user together, where podman must be told a number: it lowers its own limit below what it then
-/// asks for. The limit of each guest is its cgroup's.
+/// The process limit of the guests' user, for podman: without a number it asks for more than it lets itself have. Each
+/// guest is limited by its cgroup.
 const PROCESSES: u64 = 16 << 10;
 
 mod address;
@@ -63,17 +63,17 @@ pub(crate) struct DockerEngine {
     identity: Identity,
     client: Docker,
     report: OnceCell<EngineReport>,
-    /// The user whose socket it is, where it is on this machine.
+    /// The user who owns the engine's socket, where that is on this machine.
     owner: Option<u32>,
     ceiling: Ceiling,
     seccomp: Seccomp,
 }
 
-/// How the profile gets to the engine.
+/// How the seccomp profile reaches the engine.
 enum Seccomp {
-    /// As text.
+    /// The profile is sent as text.
     Text(String),
-    /// As a file on its machine; `chosen` is the first place that it may be able to read.
+    /// The engine reads a file on its machine; `chosen` is the first place that it may be able to read.
     File {
         text: String,
         places: Vec<PathBuf>,
@@ -83,7 +83,7 @@ enum Seccomp {
 }
 
 impl DockerEngine {
-    /// An engine that has just answered.
+    /// The engine behind a connection that was just made.
     pub(crate) fn new(connection: Connection, host: &HostEnv) -> Result<Self, Error> {
         use std::os::unix::fs::MetadataExt;
         let Connection {
@@ -157,7 +157,7 @@ impl DockerEngine {
         Ok(ContainerId(created.id))
     }
 
-    /// With the profile in the first place where the engine finds it.
+    /// Creates a container with the profile in the first place where the engine can read it.
     async fn create_with_file(
         &self,
         spec: &ContainerSpec,
@@ -379,8 +379,8 @@ fn rejected(engine: EngineKind, act: &'static str, status: u16, message: &str) -
     }
 }
 
-/// What a process of the engine may have at most. Only an engine with root's rights on this machine is in question: it
-/// may lack the right to raise limits, as in containers; one without root's rights asks for no more than it has.
+/// The most that a process of the engine may have. It matters only for an engine that runs as root on this machine, which
+/// may lack the right to raise limits, as in containers; an engine without root asks for no more than it has.
 fn ceiling(owner: Option<u32>) -> Ceiling {
     use rustix::process::{Resource, getrlimit};
     if owner.is_none() || !cfg!(target_os = "linux") {

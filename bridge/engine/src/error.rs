@@ -1,4 +1,4 @@
-//! What can go wrong with an engine, in words for the person who has to mend it.
+//! What can go wrong with an engine, in words for the person who has to fix it.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -11,47 +11,47 @@ use bridge_settings::EngineKind;
 /// What can go wrong with an engine.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Nothing that was tried answers.
+    /// No engine answers at any of the addresses that were tried.
     #[error("{0}")]
     NotFound(Attempts),
-    /// It answered before and does not now.
+    /// The engine answered before and no longer does.
     #[error(
-        "{engine} at {endpoint} does not answer any more ({reason}), while asked to {act}. Start it again; details: mcp-code-bridge doctor"
+        "{engine} at {endpoint} no longer answers ({reason}) while asked to {act}. Start it again; details: mcp-code-bridge doctor"
     )]
     Gone {
-        /// `podman` or `docker`.
+        /// Which kind of engine.
         engine: EngineKind,
-        /// Its address.
+        /// Where the engine answers.
         endpoint: String,
-        /// What it was asked to do.
+        /// The request, as the end of "asked to".
         act: &'static str,
-        /// What the connection said.
+        /// Why the connection failed.
         reason: String,
     },
-    /// It took too long.
+    /// The engine took too long.
     #[error("{engine} at {endpoint} did not {act} within {} s. Is its machine overloaded? Details: mcp-code-bridge doctor", after.as_secs())]
     Deadline {
-        /// `podman` or `docker`.
+        /// Which kind of engine.
         engine: EngineKind,
-        /// Its address.
+        /// Where the engine answers.
         endpoint: String,
-        /// What it was asked to do.
+        /// The request, as the end of "asked to".
         act: &'static str,
-        /// How long it had.
+        /// The time limit of the request.
         after: Duration,
     },
-    /// It said no.
+    /// The engine refused the request.
     #[error("{engine} could not {act}: {message}{}", cause.map_or("", RejectionCause::way_out))]
     Rejected {
-        /// `podman` or `docker`.
+        /// Which kind of engine.
         engine: EngineKind,
-        /// What it was asked to do.
+        /// The request, as the end of "asked to".
         act: &'static str,
         /// The HTTP status; 0 where the refusal came inside a stream.
         status: u16,
         /// Why, where the engine's words are known.
         cause: Option<RejectionCause>,
-        /// Its own words.
+        /// What the engine said about it.
         message: String,
     },
     /// The engine's machine cannot read the seccomp profile, and a guest is not run without it.
@@ -59,7 +59,7 @@ pub enum Error {
         "podman at {endpoint} cannot read the seccomp profile {path} on its machine ({message}). Nothing was run. Copy that file to the same path there, or use an engine on this machine"
     )]
     SeccompUnreadable {
-        /// The engine's address.
+        /// Where the engine answers.
         endpoint: String,
         /// Where the profile is on this machine.
         path: String,
@@ -68,7 +68,7 @@ pub enum Error {
     },
     /// The seccomp profile cannot be written for podman to read.
     #[error(
-        "cannot write the seccomp profile that podman is to read ({reason}). Nothing was run. Make one of these writable: {places}"
+        "cannot write the seccomp profile for podman ({reason}). Nothing was run. Make one of these folders writable: {places}"
     )]
     SeccompUnwritable {
         /// Folders that were tried.
@@ -76,14 +76,14 @@ pub enum Error {
         /// Why the last failed.
         reason: String,
     },
-    /// No seccomp profile of ours for the engine's processor.
+    /// There are neither guests nor a seccomp profile for the engine's processor.
     #[error("{engine} at {endpoint} runs on {architecture}; guests exist for amd64 and arm64")]
     Architecture {
-        /// `podman` or `docker`.
+        /// Which kind of engine.
         engine: EngineKind,
-        /// Its address.
+        /// Where the engine answers.
         endpoint: String,
-        /// What it said.
+        /// The processor that the engine named.
         architecture: String,
     },
     /// The image archive on this machine cannot be read.
@@ -92,25 +92,25 @@ pub enum Error {
         /// What the file system said.
         reason: String,
     },
-    /// An answer that no engine should give.
-    #[error("{engine} gave an answer that makes no sense when asked to {act}: {reason}")]
+    /// The engine gave an answer that cannot be read.
+    #[error("{engine} gave an invalid answer when asked to {act}: {reason}")]
     Nonsense {
-        /// `podman` or `docker`.
+        /// Which kind of engine.
         engine: EngineKind,
-        /// What it was asked to do.
+        /// The request, as the end of "asked to".
         act: &'static str,
-        /// What was wrong with it.
+        /// What is wrong with the answer.
         reason: String,
     },
 }
 
 impl Error {
-    /// Whether what was asked for may still be done: the engine took the request and did not answer it in a way that tells.
+    /// Whether the engine may still do what it was asked for: it gave no answer that says otherwise.
     pub fn is_uncertain(&self) -> bool {
         self.is_gone() || matches!(self, Self::Nonsense { .. })
     }
 
-    /// Whether the engine must be looked for anew.
+    /// Whether the engine has to be searched for again.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Deadline { .. })
     }
@@ -159,13 +159,13 @@ impl RejectionCause {
     }
 }
 
-/// Why there is no usable engine at an address.
+/// Why an address leads to no usable engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The text is not an address.
     #[error("{0}")]
     Address(String),
-    /// The connection failed.
+    /// The connection could not be made, or broke.
     #[error("{reason}")]
     Io {
         /// Which failure it was.
@@ -185,7 +185,7 @@ pub enum ConnectError {
     /// A file of the client's certificate cannot be read.
     #[error("{}: {problem}", path.display())]
     Certificate {
-        /// The file.
+        /// The file that cannot be read.
         path: PathBuf,
         /// The failure in few words.
         problem: String,
@@ -196,9 +196,9 @@ pub enum ConnectError {
     /// Another kind of engine answers than was asked for.
     #[error("is {found}, and MCP_BRIDGE_RUNTIME asks for {wanted}")]
     OtherKind {
-        /// Which engine answers.
+        /// The engine that answers.
         found: EngineKind,
-        /// Which engine was asked for.
+        /// The engine that the settings ask for.
         wanted: EngineKind,
     },
     /// Podman could not be started, or guests cannot run on the engine.
@@ -242,20 +242,20 @@ impl From<io::Error> for ConnectError {
 /// One thing that was tried on the way to an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Which engine was hoped for, where it is known.
+    /// The kind of engine that was expected there, where it is known.
     pub kind: Option<EngineKind>,
     /// The address, or `podman system service`.
     pub what: String,
-    /// What named it, where it was not simply a usual place.
+    /// What named the address, unless it is a usual place.
     pub origin: Option<String>,
-    /// Why there is no usable engine.
+    /// Why it was not used.
     pub reason: ConnectError,
 }
 
-/// All that was tried, and how to get an engine.
+/// Everything that was tried, and how to get an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attempts {
-    /// In the order in which they were tried.
+    /// The attempts, in order.
     pub tried: Vec<Attempt>,
     /// What to do, such as `systemctl --user start podman.socket`.
     pub start: String,
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_everything_that_was_tried() {
+    fn error_lists_every_attempt() {
         let attempt = |kind, what: &str, reason: ErrorKind| Attempt {
             kind,
             what: what.to_owned(),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_refusal_names_the_way_out() {
+    fn known_rejection_says_what_to_do() {
         let error = Error::Rejected {
             engine: EngineKind::Podman,
             act: "start the guest",

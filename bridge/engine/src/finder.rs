@@ -1,4 +1,5 @@
-//! Finds an engine when one is needed, keeps it, finds another when it has died, and ends what the bridge started for it.
+//! Finds an engine when one is needed, keeps it, finds another when it has died, and ends what the
+//! bridge started for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,10 +19,10 @@ mod search;
 
 use search::Search;
 
-/// Told of what takes long, in words for people.
+/// Called with what takes long, in words for people.
 pub type Tell<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
-/// Finds the engine.
+/// Finds the engine and keeps it. Ends with [`Finder::close`].
 pub struct Finder {
     settings: EngineSettings,
     host: HostEnv,
@@ -49,7 +50,7 @@ struct Usage {
     changed: Notify,
 }
 
-/// Held while the engine is in use, so that its machine is not stopped.
+/// Keeps the engine's machine from being stopped while this exists.
 pub struct InUse(Arc<Usage>);
 
 impl Drop for InUse {
@@ -60,7 +61,7 @@ impl Drop for InUse {
 }
 
 impl Finder {
-    /// Looks for nothing yet.
+    /// Does not search yet.
     pub fn new(settings: EngineSettings, host: HostEnv) -> Self {
         Self {
             settings,
@@ -70,14 +71,14 @@ impl Finder {
         }
     }
 
-    /// Says that the engine is in use until the answer is dropped.
+    /// Marks the engine as in use until the returned value is dropped.
     pub fn in_use(&self) -> InUse {
         self.usage.count.fetch_add(1, Ordering::AcqRel);
         self.usage.changed.notify_waiters();
         InUse(self.usage.clone())
     }
 
-    /// The engine: the one found before, else the first that answers. Callers at the same time share one search.
+    /// The engine found before, or the first that answers. Callers at the same time share one search.
     pub async fn engine(&self, tell: Tell<'_>) -> Result<Arc<dyn Engine>, Error> {
         let mut found = self.found.lock().await;
         if let Some(engine) = &found.engine {
@@ -104,7 +105,7 @@ impl Finder {
         serde_json::to_string(&owner).unwrap_or_default()
     }
 
-    /// Forgets an engine that has died, so that the next who asks has it looked for.
+    /// Forgets an engine that has died; the next caller of [`Finder::engine`] starts a new search.
     pub async fn forget(&self, engine: &Arc<dyn Engine>) {
         let mut found = self.found.lock().await;
         if found
@@ -119,7 +120,7 @@ impl Finder {
         }
     }
 
-    /// Ends what was started. A machine in which something still runs is left on.
+    /// Ends the service and the machine that this finder started. A machine in which something still runs stays on.
     pub async fn close(&self) {
         let mut found = self.found.lock().await;
         let engine = found.engine.take();

@@ -32,19 +32,19 @@ pub use spec::{
     Attached, ContainerId, ContainerSpec, Created, EngineReport, Exit, Identity, ImageFacts, Output,
 };
 
-/// A container engine. Every call but [`Engine::wait`] has a deadline of its own.
+/// A container engine. Every call except [`Engine::wait`] has a time limit of its own.
 ///
-/// A guest is started by `create`, then `inspect` and `attach` (at once, if wished), then `start`: nothing of the guest
-/// runs before `start`, and what was attached before it loses no byte.
+/// A guest is started by `create`, then `inspect` and `attach` (in parallel, if wished), then `start`. Nothing of the
+/// guest runs before `start`, and an attachment made before it loses no byte.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// Which engine this is.
     fn identity(&self) -> &Identity;
-    /// What it can enforce. Asked once; takes podman a tenth of a second.
+    /// What the engine can enforce. The engine is asked once; podman takes a tenth of a second.
     async fn report(&self) -> Result<EngineReport, Error>;
-    /// Whether it still answers.
+    /// Checks that the engine still answers.
     async fn ping(&self) -> Result<(), Error>;
-    /// The image of that ID or digest, if it is there.
+    /// The image with that ID or digest, if the engine has it.
     async fn image(&self, id: &str) -> Result<Option<ImageFacts>, Error>;
     /// Loads an open archive; `sent` gets the number of bytes sent so far, now and then.
     async fn load_image(&self, archive: File, sent: &(dyn Fn(u64) + Sync)) -> Result<(), Error>;
@@ -55,20 +55,21 @@ pub trait Engine: Send + Sync + 'static {
     ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error>;
     /// Creates a hardened container.
     async fn create(&self, spec: &ContainerSpec) -> Result<ContainerId, Error>;
-    /// Compares what was made with what was asked for.
+    /// Compares the container with its specification.
     async fn inspect(&self, id: &ContainerId, spec: &ContainerSpec) -> Result<Created, Error>;
     /// Attaches to a container that has not started.
     async fn attach(&self, id: &ContainerId) -> Result<Attached, Error>;
-    /// Starts it.
+    /// Starts a container that was created.
     async fn start(&self, id: &ContainerId) -> Result<(), Error>;
-    /// Waits for its end; to be called before [`Engine::start`], as a container goes when it ends. `output_ended` is to
-    /// be cancelled when its output has ended: then an end that had been missed is looked for, which costs podman too
-    /// much while a guest lives. Never comes for a container that is removed before its start.
+    /// Waits for the end of a container. Call it before [`Engine::start`], because a container is removed when it ends.
+    /// Cancel `output_ended` when the container's output has ended: only then is an end that was missed looked for,
+    /// since that costs podman too much while a guest lives. Never returns for a container that is removed before its
+    /// start.
     async fn wait(&self, id: &ContainerId, output_ended: CancellationToken) -> Result<Exit, Error>;
-    /// SIGKILL, then removal. A container that is gone already is no error.
+    /// Kills and removes a container. One that is already gone counts as removed.
     async fn remove(&self, id: &ContainerId) -> Result<(), Error>;
-    /// How many containers run, whoever's.
+    /// How many containers run on the engine, of whatever owner.
     async fn running(&self) -> Result<usize, Error>;
-    /// Removes containers whose owner is dead; returns how many.
+    /// Removes the containers of dead bridges and returns their number.
     async fn reap(&self, owner: &Owner) -> Result<usize, Error>;
 }

@@ -1,34 +1,37 @@
-//! Whose a container is, written on it as labels; and which containers have lost their owner.
+//! Who owns a container, written on it as labels, and which containers have lost their owner.
 //!
-//! A guest ends by itself when its bridge goes, because its standard input closes. What is left to sweep are containers
-//! that never started, or whose engine was down at the time.
+//! A guest ends by itself when its bridge dies, because its standard input closes. Only containers that never started, or
+//! whose engine was down at the time, are left over.
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-/// What all labels begin with.
+/// The beginning of every label.
 const PREFIX: &str = "io.mcp-code-bridge.";
 
 /// This bridge, as an owner of containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Of this process, different each time.
+    /// A name for this process, different each time.
     instance: String,
     pid: u32,
-    /// When the process started, in the kernel's ticks since boot: with the pid it names one process.
+    /// When the process started, in the kernel's ticks since boot; with the pid it identifies one process.
     start: String,
-    /// Which boot of the host.
+    /// Identifies the boot of the host.
     boot: String,
-    /// Which host, and which pid namespace on it: elsewhere a pid means nothing.
+    /// Identifies the host and the pid namespace on it; elsewhere a pid means nothing.
     host: String,
 }
 
 impl Owner {
-    /// This process.
+    /// This process as an owner.
     pub fn of_process() -> Self {
         let pid = std::process::id();
-        let start = start_ticks(pid).unwrap_or_else(|| "0".to_owned());
+        let start = match Process::look(pid) {
+            Process::Running(start) => start,
+            _ => "0".to_owned(),
+        };
         let boot = first_readable(&["/proc/sys/kernel/random/boot_id"]);
         let machine = first_readable(&[
             "/etc/machine-id",
@@ -51,7 +54,8 @@ impl Owner {
         }
     }
 
-    /// The labels of one of its containers. A spare names no session: labels stay as they are when one takes it.
+    /// The labels of one of this owner's containers. A spare guest has none for a session, since labels cannot be changed
+    /// when a session takes it.
     pub fn labels(&self, session: Option<&str>) -> BTreeMap<String, String> {
         let session = session.map(|name| ("session", name.chars().take(128).collect()));
         [
@@ -67,12 +71,12 @@ impl Owner {
         .collect()
     }
 
-    /// What the label of this process's containers says.
+    /// The value that the instance label of this process's containers has.
     pub(super) fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// The label that a process's containers have.
+    /// The filter that finds the containers of one process.
     pub(super) fn instance_label(instance: &str) -> String {
         format!("{PREFIX}instance={instance}")
     }
@@ -82,8 +86,8 @@ impl Owner {
         format!("{PREFIX}host={}", self.host)
     }
 
-    /// Whether a container with these labels has lost its owner. One that does not say whose it is, or is another
-    /// host's, is left alone.
+    /// Whether a container with these labels has lost its owner. A container without an owner, or of another host, is
+    /// left alone.
     pub(super) fn outlived<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let get = |name: &str| label(&format!("{PREFIX}{name}"));
         if get("host") != Some(&self.host) || get("instance").is_none_or(|it| it == self.instance) {
@@ -95,15 +99,57 @@ impl Owner {
         let Some(pid) = get("owner-pid").and_then(|pid| pid.parse().ok()) else {
             return false;
         };
-        // Where the kernel does not tell ticks, a live pid is taken to be the owner.
-        match start_ticks(pid) {
-            Some(start) => get("owner-start") != Some(&start),
-            None => cfg!(target_os = "linux") || !is_alive(pid),
+        Process::look(pid).is_gone(get("owner-start"))
+    }
+}
+
+/// What can be seen of a process.
+#[derive(Debug, PartialEq, Eq)]
+enum Process {
+    /// It runs, and started at that tick.
+    Running(String),
+    /// It waits for its parent only, and owns nothing any more.
+    Zombie,
+    /// It exists, and `/proc` hides it: it belongs to another user, or there is no `/proc`.
+    Hidden,
+    /// Nothing has that number.
+    Absent,
+}
+
+impl Process {
+    fn look(pid: u32) -> Self {
+        match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(stat) => Self::read(&stat),
+            Err(_) if is_alive(pid) => Self::Hidden,
+            Err(_) => Self::Absent,
+        }
+    }
+
+    /// From its `stat`. The fields are counted behind the name, which may hold anything; the start is field 22.
+    fn read(stat: &str) -> Self {
+        let mut fields = stat
+            .rsplit_once(')')
+            .map_or("", |(_, behind_name)| behind_name)
+            .split_whitespace();
+        if matches!(fields.next(), Some("Z" | "X")) {
+            return Self::Zombie;
+        }
+        fields
+            .nth(18)
+            .map_or(Self::Hidden, |start| Self::Running(start.to_owned()))
+    }
+
+    /// Whether the process that started at `start` has ended. A process that cannot be seen is not dead.
+    fn is_gone(&self, start: Option<&str>) -> bool {
+        match self {
+            Self::Running(found) => start != Some(found),
+            Self::Zombie | Self::Absent => true,
+            Self::Hidden => false,
         }
     }
 }
 
-/// Whether there is a process of that number, whoever's.
+/// Whether there is a process of that number, of whatever user.
 pub(super) fn is_alive(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid)
         .ok()
@@ -111,22 +157,8 @@ pub(super) fn is_alive(pid: u32) -> bool {
     else {
         return false;
     };
-    !matches!(
-        rustix::process::test_kill_process(pid),
-        Err(rustix::io::Errno::SRCH)
-    )
-}
-
-/// When a process started: field 22 of its `stat`, counted behind the name, which may hold anything.
-fn start_ticks(pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    let mut fields = behind_name.split_whitespace();
-    // A zombie waits for its parent only; it owns nothing any more.
-    if matches!(fields.next(), Some("Z" | "X")) {
-        return None;
-    }
-    fields.nth(18).map(str::to_owned)
+    // EPERM: it is another user's, and lives.
+    rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
 }
 
 fn first_readable(files: &[&str]) -> String {
@@ -168,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_lost_its_owner_is_swept() {
+    fn only_containers_of_dead_owners_are_removed() {
         assert!(!outlived(|_| {}), "the owner lives");
         assert!(outlived(set("owner-start", "1")), "the pid was used again");
         assert!(outlived(set("owner-pid", "4194303")), "the owner is gone");
@@ -176,6 +208,30 @@ mod tests {
         assert!(!outlived(set("host", "another")), "not this host's");
         assert!(!outlived(set("owner-pid", "many")), "owner unknown");
         assert!(!outlived(BTreeMap::clear), "not a bridge's");
+    }
+
+    #[test]
+    fn process_that_cannot_be_seen_is_not_dead() {
+        assert!(!Process::Hidden.is_gone(Some("5")));
+        assert!(Process::Absent.is_gone(Some("5")));
+        assert!(Process::Zombie.is_gone(Some("5")));
+        assert!(Process::Running("6".to_owned()).is_gone(Some("5")));
+        assert!(!Process::Running("5".to_owned()).is_gone(Some("5")));
+    }
+
+    #[test]
+    fn process_is_read_behind_its_name() {
+        let stat = |state: &str| {
+            format!("7 (a) b) {state} 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1000 1")
+        };
+        assert_eq!(
+            Process::read(&stat("S")),
+            Process::Running("4242".to_owned())
+        );
+        assert_eq!(Process::read(&stat("Z")), Process::Zombie);
+        assert_eq!(Process::look(4_194_303), Process::Absent);
+        // Process 1 is another user's where tests do not run as root.
+        assert!(is_alive(1));
     }
 
     #[test]

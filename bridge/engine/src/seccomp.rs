@@ -33,7 +33,7 @@ const AF_UNIX: u64 = 1;
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 
-/// The profile for an architecture, in the form that docker and podman share; `None` where there are no guests for it.
+/// The profile for an architecture, in the form that docker and podman share; `None` for an architecture without guests.
 pub(super) fn profile(architecture: &str) -> Option<Value> {
     let architecture = match architecture {
         "amd64" => "SCMP_ARCH_X86_64",
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_sorted_without_repetition_and_without_what_makes_a_way_out() {
+    fn list_is_sorted_and_has_no_way_out_of_the_sandbox() {
         let names: Vec<&str> = ALLOWED.split_whitespace().collect();
         assert_eq!(names.len(), 192);
         assert!(names.is_sorted_by(|one, next| one < next));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_architecture_is_open() {
+    fn profile_allows_one_architecture() {
         let profile = profile("amd64").expect("a profile");
         assert_eq!(profile["architectures"], json!(["SCMP_ARCH_X86_64"]));
         assert_eq!(profile["defaultAction"], "SCMP_ACT_ERRNO");

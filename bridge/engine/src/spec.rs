@@ -1,4 +1,4 @@
-//! What an engine is asked for and what it answers, in terms that every engine has.
+//! What an engine is asked for and what it answers, in terms that fit every engine.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use tokio::io::AsyncWrite;
 use super::Error;
 use bridge_settings::{EngineKind, Limit, Limits};
 
-/// A container by the engine's own immutable name.
+/// A container, by the engine's own immutable ID.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerId(pub String);
 
 /// Which engine this is; known from its first answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Podman or Docker, by what it says of itself and not by the name of its socket.
+    /// Podman or Docker, as the engine says itself; the name of its socket does not count.
     pub kind: EngineKind,
     /// The engine's version, such as `5.4.2`.
     pub version: String,
-    /// The API version agreed on.
+    /// The version of the API that both sides use.
     pub api_version: String,
-    /// Where it answers, such as `unix:///run/user/1000/podman/podman.sock`.
+    /// Where the engine answers, such as `unix:///run/user/1000/podman/podman.sock`.
     pub endpoint: String,
     /// What named that address, such as `DOCKER_HOST` or `docker context colima`.
     pub origin: String,
-    /// The engine's machine: `amd64`, `arm64`.
+    /// The processor of the engine's machine: `amd64` or `arm64`.
     pub architecture: String,
 }
 
@@ -37,7 +37,7 @@ pub struct EngineReport {
     pub identity: Identity,
     /// Guests run without root on the host.
     pub rootless: bool,
-    /// 1 or 2, where told.
+    /// 1 or 2, if the engine says so.
     pub cgroup_version: Option<u8>,
     /// The OCI runtime, such as `crun`.
     pub runtime: String,
@@ -45,63 +45,63 @@ pub struct EngineReport {
     pub unenforced: Vec<Limit>,
 }
 
-/// What the engine knows of an image.
+/// What the engine knows about an image.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageFacts {
     /// The engine's ID: the config digest, or with containerd's store the manifest digest.
     pub id: String,
     /// Digests of the uncompressed layers, in order.
     pub diff_ids: Vec<String>,
-    /// `amd64`, `arm64`.
+    /// The processor: `amd64` or `arm64`.
     pub architecture: String,
-    /// `linux`.
+    /// The operating system, such as `linux`.
     pub os: String,
     /// Digests of manifests under which it was loaded or pulled, where the engine kept them.
     pub manifests: Vec<String>,
-    /// Variables that it sets, as `NAME=value`.
+    /// Variables that the image sets, as `NAME=value`.
     pub environment: Vec<String>,
 }
 
-/// A hardened guest to create. All hardening that does not vary is the engine's own affair.
+/// A hardened guest to create. Hardening that never varies is added by the engine itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContainerSpec {
-    /// Immutable image ID.
+    /// The immutable ID of the image.
     pub image_id: String,
     /// What the guest may use.
     pub limits: Limits,
-    /// Variables that the image sets: others than these and the engine's own are a difference.
+    /// Variables that the image sets. Any others, except the engine's own, count as a difference.
     pub environment: Vec<String>,
-    /// Owner labels and others.
+    /// Labels that name the owner and the session.
     pub labels: BTreeMap<String, String>,
-    /// OCI runtime to ask for.
+    /// The OCI runtime to ask for, such as `crun`.
     pub runtime: Option<String>,
 }
 
-/// What the engine says it created, compared with what was asked for.
+/// The container that the engine says it created, compared with the specification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Created {
-    /// The image it was made from.
+    /// The image that the container was made from.
     pub image_id: String,
     /// Limits asked for that the container does not have.
     pub unenforced: Vec<Limit>,
-    /// Hardening asked for that the container does not have, in words.
+    /// Hardening asked for that the container does not have, in words for people.
     pub differences: Vec<String>,
 }
 
-/// One piece of what the container wrote, cut anywhere.
+/// A piece of the container's output; pieces are cut anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// Of its standard output: frames.
+    /// Standard output: frames.
     Stdout(Bytes),
-    /// Of its standard error: words of the runtime or of the guest's interpreter.
+    /// Standard error: messages of the runtime or of the guest's interpreter.
     Stderr(Bytes),
 }
 
 /// The two ends of an attached container.
 pub struct Attached {
-    /// Its standard input; dropping it or shutting it down closes it.
+    /// The container's standard input; dropping it or shutting it down closes it.
     pub input: std::pin::Pin<Box<dyn AsyncWrite + Send>>,
-    /// What it writes, until it ends.
+    /// The container's output, until it ends.
     pub output: BoxStream<'static, Result<Output, Error>>,
 }
 
@@ -116,6 +116,6 @@ impl std::fmt::Debug for Attached {
 pub struct Exit {
     /// Exit status; 128 + n after signal n; -1 where the engine could not tell.
     pub code: i64,
-    /// The kernel killed it for memory, as far as the engine knows.
+    /// Whether the kernel killed it for memory, as far as the engine knows.
     pub out_of_memory: bool,
 }

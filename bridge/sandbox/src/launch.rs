@@ -1,7 +1,7 @@
-//! The real [`Launch`]: an engine is found, the image verified, a hardened container made from it, compared with what was
-//! asked for, and started.
+//! Launching a guest: finds an engine, verifies the image, creates a hardened container from it, compares that with what was
+//! asked for, and starts it.
 //!
-//! Whatever fails once a container exists, or whoever gives up, the container is removed.
+//! If anything fails once a container exists, or the caller gives up, the container is removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use bridge_session::{Guest, Launch, LaunchError, Progress};
 use bridge_settings::{Limit, Limits, Settings};
 
 mod container;
+mod diagnostics;
 mod ledger;
-mod refusal;
 
 use container::{ContainerGuest, Hold};
+pub use diagnostics::explain_exit;
 use ledger::Ledger;
-pub use refusal::explain_exit;
 
 /// Starts verified, hardened guests on the engine that is found.
 pub struct Launcher {
     shared: Arc<Shared>,
 }
 
-/// What outlives a launch: the tasks that end guests need it.
+/// What outlives a launch, because the tasks that end guests need it.
 struct Shared {
     finder: Finder,
     images: Images,
@@ -42,14 +42,14 @@ struct Shared {
     owner: Owner,
     guardian: Option<Guardian>,
     ledger: Ledger,
-    /// Removals and reaping; awaited before the bridge ends.
+    /// Starts, removals and reaping; awaited before the bridge ends.
     tasks: TaskTracker,
     /// The engine that the guardian was last told of.
     guarded: Mutex<Option<Arc<dyn Engine>>>,
 }
 
 impl Launcher {
-    /// Finds and starts nothing yet. `guardian` removes containers should this process be killed.
+    /// Neither finds nor starts anything yet. `guardian` removes containers should this process be killed.
     pub fn new(settings: &Settings, guardian: Option<Guardian>) -> Self {
         let shared = Shared {
             finder: Finder::new(settings.engine.clone(), settings.host.clone()),
@@ -68,12 +68,12 @@ impl Launcher {
         }
     }
 
-    /// Where the engine is looked for; the same that guests run on.
+    /// The search for the engine that guests run on.
     pub fn finder(&self) -> &Finder {
         &self.shared.finder
     }
 
-    /// The image that guests are made from.
+    /// The image of the guests.
     pub fn images(&self) -> &Images {
         &self.shared.images
     }
@@ -127,7 +127,7 @@ impl Launch for Launcher {
                 }
                 Err(failure) => failure,
             };
-            // An engine that went away while unused is found again, or another; once, as it may die of this very guest.
+            // An engine that went away while unused is searched for again, but only once: this very guest may have killed it.
             let (engine, failure) = failure;
             if let (Some(engine), true) = (engine, failure.is_gone()) {
                 self.shared.finder.forget(&engine).await;
@@ -146,11 +146,11 @@ impl Launch for Launcher {
 struct Prepared {
     engine: Arc<dyn Engine>,
     image: ImageFacts,
-    /// Nothing was started on this engine before.
+    /// Whether nothing was started on this engine before.
     is_first: bool,
 }
 
-/// Why a launch failed, before it is put into words.
+/// Why a launch failed; `diagnostics` puts it into words.
 #[derive(Debug)]
 enum Failure {
     Engine(Error),
@@ -214,17 +214,17 @@ impl Shared {
         true
     }
 
-    /// Sweeps leftovers of dead bridges in the background.
+    /// Removes what dead bridges left, in the background.
     fn reap(&self, engine: &Arc<dyn Engine>) {
         let (engine, owner) = (engine.clone(), self.owner.clone());
         self.tasks.spawn(async move {
             if let Err(error) = engine.reap(&owner).await {
-                tracing::warn!(%error, "leftovers of earlier bridges were not removed");
+                tracing::warn!(%error, "cannot remove what earlier bridges left");
             }
         });
     }
 
-    /// Creates and starts the guest in a task of its own: who gives up half-way would leave a container behind.
+    /// Creates and starts the guest in a task of its own, since a caller that gives up half-way would leave a container.
     async fn start(
         self: Arc<Self>,
         engine: Arc<dyn Engine>,
@@ -273,8 +273,8 @@ impl Shared {
         }
     }
 
-    /// Compares, attaches and starts. Attaching takes podman as long as all the rest, so it is asked both at once;
-    /// nothing of the guest runs before the last step.
+    /// Compares, attaches and starts. Attaching takes podman as long as everything else, so both are asked for at once.
+    /// Nothing of the guest runs before the last step.
     async fn run(
         &self,
         engine: &dyn Engine,

@@ -348,7 +348,7 @@ async fn stop_when_unused(server: Weak<Server>, running: Arc<RunningServer>) {
             };
             if wake <= Instant::now() {
                 let mut state = server.state.lock();
-                if matches!(&state.life, Life::Running(running) if Arc::ptr_eq(running, &running)) {
+                if matches!(&state.life, Life::Running(current) if Arc::ptr_eq(current, &running)) {
                     state.life = Life::Idle;
                 }
                 break;

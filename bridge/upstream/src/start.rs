@@ -116,7 +116,7 @@ pub(super) async fn start(spec: &StartSpec<'_>) -> Result<Arc<RunningServer>, Er
             cwd,
         } => {
             let command = Command {
-                command,
+                name: command,
                 args,
                 env,
                 cwd: cwd.as_ref().unwrap_or(&spec.options.cwd),
@@ -129,7 +129,7 @@ pub(super) async fn start(spec: &StartSpec<'_>) -> Result<Arc<RunningServer>, Er
 
 /// The program of a definition.
 struct Command<'a> {
-    command: &'a str,
+    name: &'a str,
     args: &'a [String],
     env: &'a BTreeMap<String, SecretString>,
     cwd: &'a std::path::Path,
@@ -146,7 +146,7 @@ async fn start_process(
         .path
         .extension()
         .is_some_and(|extension| extension == "toml");
-    let path = program::find(command.command, &environment, command.cwd, toml)
+    let path = program::find(command.name, &environment, command.cwd, toml)
         .map_err(|missing| spec.failed(&missing.to_string()))?;
     let program = Program {
         server: definition.name.clone(),
@@ -167,7 +167,7 @@ async fn start_process(
 
     let limit = definition
         .start_timeout
-        .unwrap_or_else(|| start_limit(command.command, command.args, options));
+        .unwrap_or_else(|| start_limit(command.name, command.args, options));
     // Ends the process when the start is given up, which is when the bridge shuts down.
     let guard = process.stop_guard();
     let hands = handshake::shake_hands(&process.connection, Questions::Both, spec.offers);

@@ -13,7 +13,7 @@ use bridge_catalog::Catalog;
 use bridge_common::host::HostEnv;
 use bridge_settings::{self as settings, Settings};
 
-/// Checks everything a sandbox needs, and says how to mend what is wrong.
+/// Checks everything a sandbox needs, and says how to fix what is wrong.
 ///
 /// Exit code: 0 all is well (warnings included), 1 something is wrong, 2 wrong usage.
 #[derive(Debug, Args)]

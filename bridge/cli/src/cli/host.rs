@@ -15,9 +15,7 @@ pub(in crate::cli) fn search_paths(settings: &Settings) -> Result<SearchPaths, S
     let cwd = host
         .cwd()
         .map_err(|error| format!("cannot find the working directory: {error}"))?;
-    let home = host
-        .home()
-        .ok_or("there is no home folder: HOME is not set")?;
+    let home = host.home().ok_or("no home folder: HOME is not set")?;
     Ok(SearchPaths {
         extra: settings.servers_config.clone(),
         allow_self: settings.allow_self_server,

@@ -1,4 +1,4 @@
-//! The engine and what it enforces: E0 and L0.
+//! The checks of the engine (E0) and of the limits that it enforces (L0).
 
 use super::{Check, Outcome};
 use bridge_engine::{Engine, Error};
@@ -7,7 +7,7 @@ use bridge_settings::{EngineKind, Limit, Settings};
 const ANSWERS: &str = "podman or docker answering";
 const ENFORCED: &str = "memory, pids and, where set, cpus enforced";
 
-/// An engine that was found.
+/// The checks of an engine that answers.
 pub(super) async fn examine(engine: &dyn Engine, settings: &Settings) -> Vec<Check> {
     let identity = engine.identity();
     let name = format!("{} {}", identity.kind, identity.version);
@@ -44,7 +44,7 @@ pub(super) async fn examine(engine: &dyn Engine, settings: &Settings) -> Vec<Che
     ]
 }
 
-/// No engine was found.
+/// The check that fails when no engine answers.
 pub(super) fn missing(error: &Error) -> Check {
     let (found, fix) = match error {
         Error::NotFound(attempts) => {
@@ -77,7 +77,7 @@ fn start(kind: EngineKind) -> &'static str {
     }
 }
 
-/// Limits that are asked for and that the engine says it cannot enforce.
+/// Checks that the engine can enforce the limits that are asked for.
 fn limits(unenforced: &[Limit], cgroup_version: Option<u8>, settings: &Settings) -> Check {
     let asked = |limit: Limit| limit != Limit::Cpus || settings.limits.cpus.is_some();
     let missing: Vec<Limit> = unenforced
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_refused_allowed_or_enforced() {
+    fn unenforced_limits_fail_unless_they_are_allowed() {
         let none = limits(&[], Some(2), &settings(&[]));
         assert_eq!(
             (none.outcome, none.found.as_str()),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_engine_lists_what_was_tried() {
+    fn missing_engine_lists_what_was_tried() {
         let attempts = Attempts {
             tried: vec![Attempt {
                 kind: Some(EngineKind::Docker),

@@ -1,5 +1,5 @@
-//! What rootless podman needs of the host: E1 runtime folder, E2 user ranges, E3 newuidmap, E4 user namespaces. Only what
-//! is wrong is shown.
+//! What rootless podman needs from the host: a runtime folder (E1), user ranges (E2), newuidmap (E3), user namespaces (E4).
+//! Only what is wrong is shown.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -24,7 +24,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// What is wrong for podman without root. With an engine that answers it is worth a warning at most.
+    /// What is wrong for podman without root. If an engine answers, it is only a warning.
     pub(super) fn examine(&self, engine: Option<&Identity>) -> Vec<Check> {
         let local_podman = engine.is_none_or(|identity| {
             identity.kind == EngineKind::Podman && identity.endpoint.starts_with("unix://")
@@ -108,7 +108,7 @@ impl<'a> Host<'a> {
         )
     }
 
-    /// From the user database's file. Where users come from elsewhere, their ranges may too: nothing is said then.
+    /// The user's name from `/etc/passwd`. Users from elsewhere may have their ranges elsewhere too: then nothing is said.
     fn user_name(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.env.at("/etc/passwd")).ok()?;
         text.lines().find_map(|line| {
@@ -127,8 +127,8 @@ impl<'a> Host<'a> {
                 return Some(Check::ok("idmap", "E3", found, expected).but(Outcome::Fail, fix));
             };
             let facts = std::fs::metadata(&program).ok()?;
-            // File capabilities do the same and cannot be seen without asking for an attribute; only a program that
-            // belongs to somebody else than root is surely of no use.
+            // File capabilities do the same as setuid, but are not visible here. Only a program that does not belong to
+            // root is certainly useless.
             if facts.mode() & 0o4000 == 0 && facts.uid() != 0 {
                 let found = format!("{} is not setuid root", program.display());
                 let fix = format!(
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// A host in a folder, with podman installed and nothing else right.
+    /// A host in a folder, with podman installed and everything else missing.
     struct Fake {
         root: tempfile::TempDir,
     }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn without_podman_or_as_root_nothing_of_it_matters() {
+    fn nothing_is_checked_without_podman_or_as_root() {
         let fake = Fake::new();
         let checks = |uid: u32, podman: bool, path: &str| {
             let env = fake.env(uid, path, None);

@@ -1,4 +1,4 @@
-//! The guest image in the engine: I0.
+//! The check of the guest image in the engine (I0).
 
 use super::{Check, Outcome};
 use bridge_engine::Engine;
@@ -18,7 +18,7 @@ pub(super) async fn examine(engine: &dyn Engine, images: &Images) -> Check {
     }
 }
 
-/// An image that the user named instead of the one built in is right, and worth a word.
+/// An image that the user named instead of the built-in one is fine, but is pointed out.
 fn as_locked(architecture: &str, id: &str, named_by: Option<String>) -> Check {
     let check = |found| Check::ok("image", "I0", found, LOCKED);
     match named_by {
@@ -28,17 +28,17 @@ fn as_locked(architecture: &str, id: &str, named_by: Option<String>) -> Check {
         ))
         .but(
             Outcome::Warn,
-            "none needed, if that is meant; else unset MCP_BRIDGE_IMAGE_LOCK and MCP_BRIDGE_IMAGE",
+            "none needed if that is intended; otherwise unset MCP_BRIDGE_IMAGE_LOCK and MCP_BRIDGE_IMAGE",
         ),
     }
 }
 
-/// An image that is only absent is loaded when it is needed, where there is something to load.
+/// An image that is merely absent is loaded when code is run, if there is an archive of it.
 fn problem(error: &Error, has_archive: bool) -> Check {
     let (outcome, fix) = match error {
         Error::Absent { .. } if has_archive => (
             Outcome::Warn,
-            "none needed, it is loaded when code is run; or at once: mcp-code-bridge image load",
+            "none needed, it is loaded when code is run; to load it now: mcp-code-bridge image load",
         ),
         Error::Absent { .. } | Error::NoArchive { .. } => (
             Outcome::Fail,
@@ -51,10 +51,10 @@ fn problem(error: &Error, has_archive: bool) -> Check {
             (Outcome::Fail, "mcp-code-bridge image build")
         }
         Error::Lock { .. } | Error::NotPinned { .. } | Error::OtherArchitecture { .. } => {
-            (Outcome::Fail, "correct the setting that is named")
+            (Outcome::Fail, "correct this setting")
         }
         Error::Architecture { .. } => (Outcome::Fail, "use an engine on amd64 or arm64"),
-        Error::Engine(_) => (Outcome::Fail, "mend the engine first"),
+        Error::Engine(_) => (Outcome::Fail, "fix the engine first"),
     };
     Check::ok("image", "I0", error.to_string(), LOCKED).but(outcome, fix)
 }

@@ -1,4 +1,4 @@
-//! The OCI runtime's version: E5 where it is known to let guests out.
+//! The check of the OCI runtime (E5): whether its version has known escapes.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::{Check, Outcome};
 use bridge_engine::Engine;
 use bridge_settings::Settings;
 
-const MENDED: &str = "runc 1.2.8, 1.3.3, 1.4.0 or later";
-/// For a program that only prints its version.
+const FIXED: &str = "runc 1.2.8, 1.3.3, 1.4.0 or later";
+/// The time limit of a program that prints its version.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Asks the runtime on this machine, where the engine is on this machine too and uses runc.
+/// Checks the runtime on this machine, if the engine is on this machine too and uses runc.
 pub(super) async fn examine(engine: &dyn Engine, settings: &Settings) -> Option<Check> {
     if !engine.identity().endpoint.starts_with("unix://") {
         return None;
@@ -51,8 +51,8 @@ async fn version_of(program: &str) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// Escapes through mounts that race with the start: CVE-2025-31133, CVE-2025-52565, CVE-2025-52881; before 1.1.12 also
-/// CVE-2024-21626.
+/// Reads what `runc --version` prints. The escapes are races between mounts and the start (CVE-2025-31133, CVE-2025-52565,
+/// CVE-2025-52881), and before 1.1.12 an open descriptor (CVE-2024-21626).
 fn judge(output: &str) -> Option<Check> {
     let word = output.lines().next()?.strip_prefix("runc version ")?;
     let numbers: Vec<u32> = word
@@ -71,7 +71,7 @@ fn judge(output: &str) -> Option<Check> {
         (1, 4, 0) => is_candidate && (word.contains("-rc.1") || word.contains("-rc.2")),
         _ => false,
     };
-    let check = Check::ok("runtime", "E5", format!("runc {word}"), MENDED);
+    let check = Check::ok("runtime", "E5", format!("runc {word}"), FIXED);
     if !vulnerable {
         return Some(check);
     }
@@ -80,10 +80,10 @@ fn judge(output: &str) -> Option<Check> {
     } else {
         "CVE-2025-31133, CVE-2025-52565, CVE-2025-52881"
     };
-    let found = format!("runc {word} has known ways out of a container: {known}");
+    let found = format!("runc {word} has known container escapes: {known}");
     Some(Check { found, ..check }.but(
         Outcome::Warn,
-        "update runc; your distribution may have mended it under the old number: see its security tracker",
+        "update runc; your distribution may have fixed it under the old version number: see its security tracker",
     ))
 }
 
@@ -107,8 +107,8 @@ mod tests {
         ] {
             check(vulnerable, Some(Outcome::Warn));
         }
-        for mended in ["1.2.8", "1.3.3", "1.4.0-rc.3", "1.4.0", "1.4.1", "2.0.0"] {
-            check(mended, Some(Outcome::Ok));
+        for fixed in ["1.2.8", "1.3.3", "1.4.0-rc.3", "1.4.0", "1.4.1", "2.0.0"] {
+            check(fixed, Some(Outcome::Ok));
         }
         check("unknown", None);
         assert_eq!(judge("crun version 1.21\n"), None);

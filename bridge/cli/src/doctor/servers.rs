@@ -1,4 +1,4 @@
-//! The definitions of MCP servers: S0. They are read, none is started; a wrong one costs itself, not the sandbox.
+//! The check of MCP server definitions (S0). No server is started; a bad definition does not affect the sandbox.
 
 use std::fmt::Write as _;
 
@@ -6,18 +6,18 @@ use super::{Check, Outcome};
 use crate::report;
 use bridge_catalog::{Catalog, FileState, Outcome as Of};
 
-/// Problems shown; `servers list` has all.
+/// How many problems are shown; `servers list` shows all.
 const SHOWN: usize = 5;
 
-const EXPECTED: &str = "definitions that can be used";
+const EXPECTED: &str = "valid definitions";
 
-/// What there is and what is wrong with it; without a catalog, why there is none.
+/// How many servers are defined and what is wrong with them, or why there is no catalog.
 pub(super) fn examine(catalog: Result<&Catalog, &str>) -> Check {
     let catalog = match catalog {
         Ok(catalog) => catalog,
         Err(problem) => {
             return Check::ok("servers", "S0", problem, EXPECTED)
-                .but(Outcome::Warn, "without it no MCP server is known");
+                .but(Outcome::Warn, "fix this; until then no MCP server is known");
         }
     };
     let count = |wanted: fn(&Of) -> bool| {
@@ -55,7 +55,7 @@ pub(super) fn examine(catalog: Result<&Catalog, &str>) -> Check {
     }
     Check::ok("servers", "S0", found, EXPECTED).but(
         Outcome::Warn,
-        "correct what is named; `mcp-code-bridge servers list` shows every file, `servers check` starts them",
+        "correct these definitions; `mcp-code-bridge servers list` shows every file, `servers check` starts them",
     )
 }
 
@@ -113,7 +113,7 @@ mod tests {
             (Outcome::Ok, "none defined")
         );
         assert_eq!(
-            examine(Err("there is no home folder")).outcome,
+            examine(Err("no home folder: HOME is not set")).outcome,
             Outcome::Warn
         );
     }

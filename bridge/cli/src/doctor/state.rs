@@ -1,4 +1,4 @@
-//! The state folder: T0.
+//! The check of the state folder (T0).
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::{Check, Outcome};
 use bridge_settings::Settings;
 use bridge_store::Store;
 
-const WRITABLE: &str = "a folder that can be written";
+const WRITABLE: &str = "a writable folder";
 
 pub(super) fn examine(settings: &Settings) -> Check {
     let cwd = settings.host.cwd().unwrap_or(Path::new(""));
@@ -30,7 +30,7 @@ pub(super) fn examine(settings: &Settings) -> Check {
             }
             check.but(
                 Outcome::Warn,
-                format!("look at what could not be read: {}", bad.join("; ")),
+                format!("these could not be read: {}", bad.join("; ")),
             )
         }
         (Err(error), _) | (_, Err(error)) => check.but(Outcome::Warn, error.to_string()),
@@ -41,29 +41,33 @@ fn of_folder(folder: &Path) -> Check {
     let shown = folder.display();
     let check = |found: String| Check::ok("state", "T0", found, WRITABLE);
     match std::fs::metadata(folder) {
-        Ok(facts) if !facts.is_dir() => check(format!("{shown} is no folder")).but(
+        Ok(facts) if !facts.is_dir() => check(format!("{shown} is not a folder")).but(
             Outcome::Fail,
-            "move it away, or name another folder with MCP_BRIDGE_STATE_DIR",
+            "move it away, or set MCP_BRIDGE_STATE_DIR to another folder",
         ),
         Ok(_) => match probe(folder) {
             Ok(()) => check(shown.to_string()),
-            Err(error) => check(format!("{shown} cannot be written: {error}")).but(
+            Err(error) => check(format!("{shown} is not writable: {error}")).but(
                 Outcome::Fail,
                 format!("make it yours: chown \"$(id -u)\" {shown} && chmod u+rwx {shown}"),
             ),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             match first_existing(folder) {
-                Some(parent) if probe(parent).is_ok() => check(format!("{shown} is not there yet")),
-                _ => check(format!("{shown} is not there and cannot be made")).but(
+                Some(parent) if probe(parent).is_ok() => {
+                    check(format!("{shown} does not exist yet"))
+                }
+                _ => check(format!("{shown} does not exist and cannot be created")).but(
                     Outcome::Fail,
-                    format!("make it: mkdir -p {shown}, or name another with MCP_BRIDGE_STATE_DIR"),
+                    format!(
+                        "create it: mkdir -p {shown}, or set MCP_BRIDGE_STATE_DIR to another folder"
+                    ),
                 ),
             }
         }
-        Err(error) => check(format!("{shown} cannot be looked at: {error}")).but(
+        Err(error) => check(format!("cannot look at {shown}: {error}")).but(
             Outcome::Fail,
-            "correct its permissions, or name another folder with MCP_BRIDGE_STATE_DIR",
+            "correct its permissions, or set MCP_BRIDGE_STATE_DIR to another folder",
         ),
     }
 }
@@ -72,7 +76,7 @@ fn first_existing(folder: &Path) -> Option<&Path> {
     folder.ancestors().skip(1).find(|parent| parent.is_dir())
 }
 
-/// Permissions do not tell of read-only mounts, quotas and full disks; a file that goes at once does.
+/// Writes a file and removes it: permissions say nothing of read-only mounts, quotas and full disks.
 fn probe(folder: &Path) -> std::io::Result<()> {
     tempfile::Builder::new()
         .prefix(".mcp-code-bridge-probe")

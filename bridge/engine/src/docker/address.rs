@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 /// Where an engine answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// A unix socket.
+    /// The path of a unix socket.
     Unix(PathBuf),
-    /// `host:port`.
+    /// `host:port`, and the certificates where TLS is used.
     Tcp(String, Option<TlsFiles>),
 }
 
 /// A client's certificate files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
-    /// The authority that signed the engine's.
+    /// The authority that signed the engine's certificate.
     pub(crate) authority: PathBuf,
-    /// The client's.
+    /// The certificate of the client.
     pub(crate) certificate: PathBuf,
-    /// The client's key.
+    /// The private key of the client.
     pub(crate) key: PathBuf,
 }
 
 impl TlsFiles {
-    /// With the names that Docker gives them.
+    /// The files in `folder`, with the names that Docker gives them.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         Self {
             authority: folder.join("ca.pem"),
@@ -34,13 +34,13 @@ impl TlsFiles {
 }
 
 impl Address {
-    /// Reads an address; the error says what would be one.
+    /// Reads an address; the error says what is accepted.
     pub(crate) fn parse(text: &str, tls: Option<TlsFiles>) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return if text.starts_with('/') {
                 Ok(Self::Unix(text.into()))
             } else {
-                Err("is no address; unix:///path or tcp://host:port is expected".to_owned())
+                Err("not an address: use unix:///path or tcp://host:port".to_owned())
             };
         };
         let rest = rest.trim_end_matches('/');
@@ -70,10 +70,10 @@ impl Address {
                 }
             }
             "ssh" => Err(format!(
-                "ssh is not spoken here; forward the engine's socket: ssh -nNT -L /tmp/engine.sock:/run/user/1000/podman/podman.sock {text}, and set DOCKER_HOST=unix:///tmp/engine.sock"
+                "ssh is not supported: forward the engine's socket: ssh -nNT -L /tmp/engine.sock:/run/user/1000/podman/podman.sock {text}, and set DOCKER_HOST=unix:///tmp/engine.sock"
             )),
             _ => Err(format!(
-                "has unsupported scheme {scheme}://; unix:///path or tcp://host:port is expected"
+                "unsupported scheme {scheme}://: use unix:///path or tcp://host:port"
             )),
         }
     }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn addresses_are_read_or_refused_with_the_way_out() {
         let check = |text: &str, expected: Result<&str, &str>| {
             let parsed = Address::parse(text, None).map(|address| address.to_string());
             match expected {
@@ -113,6 +113,6 @@ mod tests {
         check("npipe:////./pipe/docker", Err("unsupported scheme npipe"));
         check("unix://relative", Err("absolute"));
         check("tcp://", Err("host and a port"));
-        check("docker", Err("no address"));
+        check("docker", Err("not an address"));
     }
 }

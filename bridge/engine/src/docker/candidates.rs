@@ -10,15 +10,15 @@ use bridge_settings::{EngineKind, EngineSettings};
 /// An address to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
-    /// Which engine is hoped for; only its answer tells.
+    /// Which engine is expected; only its answer says which it is.
     pub(crate) kind: Option<EngineKind>,
-    /// Where, or why that is no address.
+    /// Where to connect, or why the text is not an address.
     pub(crate) address: Result<Address, String>,
-    /// As it was given.
+    /// The address as it was given.
     pub(crate) text: String,
-    /// What named it; `None` for a usual place.
+    /// What named the address; `None` for a usual place.
     pub(crate) origin: Option<String>,
-    /// Somebody asked for this very address: without an answer, no other is used behind their back.
+    /// The user asked for this very address: if it does not answer, no other is tried.
     pub(crate) explicit: bool,
 }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_asked_for_is_the_only_one() {
+    fn address_that_was_asked_for_is_the_only_candidate() {
         let variables = [
             ("DOCKER_HOST", "tcp://a:1"),
             ("CONTAINER_HOST", "unix:///p"),

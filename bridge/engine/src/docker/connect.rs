@@ -13,18 +13,18 @@ use crate::{ConnectError, Identity};
 use bridge_common::error::{causes, io_reason};
 use bridge_settings::EngineKind;
 
-/// How long an address has to answer. A socket that systemd starts podman for takes a second on a slow machine.
+/// How long an address has to answer. Podman behind a systemd socket takes a second to start on a slow machine.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Seconds that bollard waits for the head of an answer; every call has its own, shorter deadline.
 const CLIENT_SECONDS: u64 = 600;
 
 /// An engine that answered, and the way to talk to it.
 pub(crate) struct Connection {
-    /// What it is.
+    /// Which engine answered.
     pub(crate) identity: Identity,
-    /// The client, at the agreed version.
+    /// A client that speaks the agreed version.
     pub(super) client: Docker,
-    /// Its socket, where it is on this machine.
+    /// The engine's socket, where that is on this machine.
     pub(super) socket: Option<std::path::PathBuf>,
 }
 
@@ -79,7 +79,7 @@ async fn connect_at_leisure(address: &Address, origin: &str) -> Result<Connectio
     }
 }
 
-/// With certificates there is no ping by hand, and one slow `/version` does no harm at that distance.
+/// With certificates the client asks `/version`, which is slow on podman; over a network that hardly matters.
 async fn connect_with_tls(
     address: &Address,
     host: &str,
@@ -158,7 +158,7 @@ async fn asked_architecture(client: &Docker) -> Result<String, ConnectError> {
     Ok(named_architecture(&version.arch.unwrap_or_default()))
 }
 
-/// Go's names, which images use.
+/// The processor by the name that Go and images use.
 fn named_architecture(name: &str) -> String {
     match name {
         "x86_64" => "amd64".to_owned(),

@@ -10,18 +10,18 @@ use super::address::TlsFiles;
 use bridge_common::error::io_reason as reason;
 use bridge_common::host::HostEnv;
 
-/// A context's address.
+/// A context, and the engine that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Context {
-    /// As in `docker context use NAME`.
+    /// The name, as in `docker context use NAME`.
     pub(super) name: String,
-    /// Such as `unix:///home/user/.colima/default/docker.sock`.
+    /// The address, such as `unix:///home/user/.colima/default/docker.sock`.
     pub(super) host: String,
     /// Certificates, where the context has them.
     pub(super) tls: Option<TlsFiles>,
 }
 
-/// The largest file of Docker's that is read.
+/// The most that is read of one of docker's files.
 const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ struct Endpoint {
     host: Option<String>,
 }
 
-/// Docker's own folder.
+/// The folder of docker's configuration.
 pub(super) fn docker_dir(host: &HostEnv) -> Option<PathBuf> {
     match host.variable("DOCKER_CONFIG") {
         Some(folder) => Some(PathBuf::from(folder)),
@@ -55,7 +55,7 @@ pub(super) fn docker_dir(host: &HostEnv) -> Option<PathBuf> {
     }
 }
 
-/// The context that is in use; `None` where it is the default one. The error names the context and what is wrong.
+/// The context in use; `None` for the default one. The error is the name of the context and what is wrong with it.
 pub(super) fn current(host: &HostEnv) -> Result<Option<Context>, (String, String)> {
     let Some(folder) = docker_dir(host) else {
         return Ok(None);
@@ -82,7 +82,7 @@ fn configured(file: &Path) -> Result<Option<String>, String> {
         Ok(bytes) => serde_json::from_slice::<Config>(&bytes)
             .map(|config| config.current_context)
             .map_err(|error| format!("{}: {error}", file.display())),
-        // Few machines have the file, and one that may not be read says nothing of contexts.
+        // Few machines have the file, and one that cannot be read names no context.
         Err(_) => Ok(None),
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     const COLIMA: &str = r#"{"Name":"colima","Metadata":{},"Endpoints":{"docker":{"Host":"unix:///x/docker.sock","SkipTLSVerify":false}}}"#;
 
     #[test]
-    fn the_chosen_context_is_found() {
+    fn chosen_context_is_found() {
         let folder = tempfile::tempdir().expect("a folder");
         with_context(
             folder.path(),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_wins_and_default_means_none() {
+    fn variable_wins_and_default_means_none() {
         let folder = tempfile::tempdir().expect("a folder");
         with_context(
             folder.path(),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_context_is_named() {
+    fn broken_context_is_named() {
         let folder = tempfile::tempdir().expect("a folder");
         with_context(
             folder.path(),

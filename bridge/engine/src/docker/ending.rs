@@ -1,4 +1,4 @@
-//! The end of containers: waited for, brought about, and made up for where a dead bridge could not.
+//! The end of containers: waiting for it, removing them, and removing those of dead bridges.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use super::{ACT, DockerEngine};
 use crate::{ContainerId, Error, Exit, Owner};
 use bridge_settings::EngineKind;
 
-/// How often a removal that is refused is asked for again: for 3 s and a half.
+/// How often a refused removal is asked for again: 3.5 s in all.
 const REMOVE_TRIES: u32 = 20;
-/// How long to wait in between: first and longest, twice as long each time.
+/// The first and the longest pause in between; each is twice the last.
 const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
-/// Removals at once.
+/// How many containers are removed at once.
 const AT_ONCE: usize = 8;
 
-/// How long after the news of a removal the guest's status may come: podman looks for it four times a second.
+/// How long after a removal the guest's status may arrive: podman looks for it four times a second.
 const LATE: Duration = Duration::from_secs(1);
-/// What is said of an end whose status nobody knows.
+/// The status of an end that nobody saw.
 const UNKNOWN: Exit = Exit {
     code: -1,
     out_of_memory: false,
 };
 
 impl DockerEngine {
-    /// Waits for the end of a container, also of one that has ended and is gone by now if `output_ended` is cancelled.
+    /// Waits for the end of a container. Once `output_ended` is cancelled, a container that is already gone counts too.
     pub(super) async fn wait_for_end(
         &self,
         id: &ContainerId,
@@ -75,7 +75,7 @@ impl DockerEngine {
         failures.pop().map_or(Ok(()), Err)
     }
 
-    /// One that cannot be removed costs only itself.
+    /// Removes as many as possible and returns what went wrong with the others.
     async fn remove_each(&self, containers: Vec<Listed>) -> Vec<Error> {
         futures_util::stream::iter(containers)
             .map(|container| async move {
@@ -83,7 +83,7 @@ impl DockerEngine {
                 tracing::info!(container.id = %id, "removing a container that lost its owner");
                 let failure = self.remove_by_name(&id).await.err();
                 if let Some(error) = &failure {
-                    tracing::warn!(container.id = %id, %error, "it was not removed");
+                    tracing::warn!(container.id = %id, %error, "cannot remove a container that lost its owner");
                 }
                 failure
             })
@@ -93,7 +93,7 @@ impl DockerEngine {
             .await
     }
 
-    /// SIGKILL, then removal, whatever state it is in.
+    /// Kills and removes a container in whatever state.
     pub(super) async fn remove_by_name(&self, id: &str) -> Result<(), Error> {
         let act = "remove the guest's container";
         let options = RemoveContainerOptionsBuilder::default()
@@ -106,7 +106,7 @@ impl DockerEngine {
             let remove = self.client.remove_container(id, Some(options.clone()));
             match self.within(ACT, act, remove).await {
                 Err(Error::Rejected { status: 404, .. }) => return Ok(()),
-                // It is on its way out by itself; gone is when the wait says so.
+                // The container is already being removed; the wait says when it is gone.
                 Err(Error::Rejected { status: 409, .. }) => {
                     return self.until_removed(id, act).await;
                 }

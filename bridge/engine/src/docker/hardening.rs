@@ -1,4 +1,4 @@
-//! The hardened container, in the words of Docker's API and of podman's dialect of it.
+//! The hardened container, in terms of Docker's API and of podman's dialect of it.
 //!
 //! Everything that a guest is kept from is decided here. What the dialects do not share: podman takes the seccomp profile
 //! as a path on its own machine and masked paths as a security option, and adds writable folders to a read-only root that
@@ -26,8 +26,8 @@ const SCRATCH_FOLDERS: [(&str, &str); 4] = [
     ("/dev/shm", "64m"),
 ];
 
-/// What tells of the host, its hardware or its other users, and no guest needs. Under `/sys` only the container's own
-/// cgroup stays, because the guest reports its limits from there.
+/// Files that reveal the host, its hardware or its other users, and that guests do not need. Below `/sys` only the
+/// container's own cgroup stays, because the guest reports its limits from there.
 pub(super) const MASKED: [&str; 62] = [
     "/dev/mqueue",
     "/etc/hosts",
@@ -92,7 +92,7 @@ pub(super) const MASKED: [&str; 62] = [
     "/sys/module",
     "/sys/power",
 ];
-/// Docker's list of what may be read but not written, in full: giving masked paths alone would keep it, but not surely.
+/// Docker's own list of read-only paths. It is sent in full, since an engine might drop it where only masked paths are given.
 const READ_ONLY: [&str; 5] = [
     "/proc/bus",
     "/proc/fs",
@@ -101,13 +101,13 @@ const READ_ONLY: [&str; 5] = [
     "/proc/sysrq-trigger",
 ];
 
-/// The name that the guest has for its machine.
+/// The host name inside the guest.
 const HOSTNAME: &str = "guest";
 
 /// What the dialect needs to know besides the specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dialect<'a> {
-    /// Whose.
+    /// Which engine's dialect.
     pub(super) kind: EngineKind,
     /// The seccomp profile: its text for docker, its path on the engine's machine for podman.
     pub(super) seccomp: &'a str,
@@ -118,9 +118,9 @@ pub(super) struct Dialect<'a> {
 /// Hard resource limits that an engine without privileges cannot raise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ceiling {
-    /// Of open files.
+    /// The limit of open files.
     pub(super) open_files: Option<u64>,
-    /// Of processes; to be said to podman, which else asks for four million.
+    /// The limit of processes; podman asks for four million where it is not told.
     pub(super) processes: Option<u64>,
 }
 
@@ -298,7 +298,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_cgroup_stays_readable() {
+    fn cgroup_stays_readable() {
         assert!(MASKED.is_sorted());
         assert!(
             MASKED

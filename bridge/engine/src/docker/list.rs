@@ -1,7 +1,7 @@
-//! What the engine tells of containers, read for what matters here only.
+//! Lists and descriptions of containers, of which only what is needed is read.
 //!
-//! Podman names states that Docker's API does not have (`stopped`, `initialized`), in passing as a rule; one container in such
-//! a state must not hide the others, nor itself.
+//! Podman names states that Docker's API does not have (`stopped`, `initialized`), mostly for a moment. A container in such a
+//! state must hide neither the others nor itself.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{DockerEngine, QUESTION};
 use crate::{ContainerId, Error};
 
-/// How often a list that is refused is asked for again: podman fails all of it when a container goes while it is made.
+/// How often a refused list is asked for again: podman refuses it when a container is removed meanwhile.
 const TRIES: u32 = 10;
 /// How long to wait in between.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -72,7 +72,7 @@ impl DockerEngine {
         }
     }
 
-    /// All of a container but its state.
+    /// The description of a container, without its state.
     pub(super) async fn described(
         &self,
         id: &ContainerId,
@@ -93,7 +93,7 @@ impl DockerEngine {
     }
 }
 
-/// An answer that bollard's types do not fit, taken otherwise; else the error that it was.
+/// Reads an answer that does not fit bollard's types with `take`; returns the old error where that fails too.
 fn raw<T, R: for<'a> Deserialize<'a>>(
     error: ApiError,
     take: impl FnOnce(R) -> Result<T, serde_json::Error>,

@@ -1,4 +1,4 @@
-//! Loading an image archive, with its progress counted in bytes: engines tell none themselves.
+//! Loading an image archive. Progress is counted in bytes sent, since engines report none.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use super::DockerEngine;
 use crate::Error;
 use bridge_common::error::io_reason as reason;
 
-/// For a load: unpacking goes on after the last byte was sent.
+/// The time limit of a load; unpacking goes on after the last byte was sent.
 const LOAD: Duration = Duration::from_secs(600);
-/// How often its progress is told.
+/// How often progress is reported.
 const TELL: Duration = Duration::from_millis(100);
 /// Size of the pieces in which an archive is sent.
 const PIECE_BYTES: usize = 256 << 10;

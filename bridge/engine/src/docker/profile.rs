@@ -1,7 +1,7 @@
 //! The seccomp profile as a file, for podman, which takes it by path on its own machine.
 //!
 //! The file is named by its content and shared by all bridges of a user, so that nothing has to be cleaned up and no
-//! bridge can change it under another. It is no secret: a podman of another user must be able to read it.
+//! bridge can change it under another. It is not secret: a podman of another user must be able to read it.
 
 use std::fs;
 use std::io::Write;
@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use bridge_common::error::io_reason as reason;
 use bridge_common::host::HostEnv;
 
-/// Folders in which podman may find the file, best first: one of them is not visible where podman or the bridge has a
-/// private `/tmp`, or podman runs in a virtual machine that shares only some.
+/// Folders in which podman may find the file, best first. Not all are visible to podman where it or the bridge has a
+/// private `/tmp`, or where it runs in a virtual machine that shares only some folders.
 pub(super) fn places(host: &HostEnv) -> Vec<PathBuf> {
     let mut places = vec![
         host.temporary()
@@ -42,7 +42,7 @@ pub(super) fn ensure(folder: &Path, uid: u32, text: &str) -> Result<PathBuf, Str
     Ok(file)
 }
 
-/// The folder exists and nobody else can put files there: in a shared `/tmp` anyone may have made it first.
+/// Makes a folder that only this user can write to. In a shared `/tmp` somebody else may have made it first.
 fn own(folder: &Path, uid: u32) -> Result<(), String> {
     let named = |problem: &str| format!("{}: {problem}", folder.display());
     match fs::create_dir_all(folder) {
@@ -51,7 +51,7 @@ fn own(folder: &Path, uid: u32) -> Result<(), String> {
     }
     let facts = fs::symlink_metadata(folder).map_err(|error| named(&reason(&error)))?;
     if !facts.is_dir() || facts.uid() != uid {
-        return Err(named("is not a folder of this user"));
+        return Err(named("not a folder of this user"));
     }
     if facts.mode() & 0o777 != 0o755 {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_is_made_once_and_mended_when_changed() {
+    fn profile_is_written_once_and_restored_when_changed() {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path().join("place");
         let uid = rustix::process::getuid().as_raw();
@@ -88,14 +88,11 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_somebody_else_is_not_used() {
+    fn folder_of_another_user_is_not_used() {
         let root = tempfile::tempdir().expect("a folder");
         let uid = rustix::process::getuid().as_raw();
         let problem = ensure(root.path(), uid + 1, "text").expect_err("not ours");
-        assert!(
-            problem.ends_with("is not a folder of this user"),
-            "{problem}"
-        );
+        assert!(problem.ends_with("not a folder of this user"), "{problem}");
         let link = root.path().join("link");
         std::os::unix::fs::symlink(root.path(), &link).expect("linked");
         assert!(

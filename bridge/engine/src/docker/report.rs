@@ -1,4 +1,4 @@
-//! What an engine can enforce, by its own account.
+//! What an engine says that it can enforce.
 
 use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 

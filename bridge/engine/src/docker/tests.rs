@@ -1,4 +1,4 @@
-//! The engine's side of the API as a script: answers that no real engine can be made to give at will.
+//! A scripted engine, for answers that real engines cannot be made to give.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ struct Scripted {
 
 impl Scripted {
     /// `script` is given the method and the path from `containers/` on, without its query, but with the condition of a wait.
-    /// A status of 0 is no answer.
+    /// A status of 0 means that no answer comes.
     async fn new(script: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("engine.sock");
@@ -107,7 +107,7 @@ fn lost(owner: &Owner) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn containers_in_strange_states_stop_nobody() {
+async fn containers_in_unknown_states_hide_nothing() {
     let owner = Owner::of_process();
     let list = json!([
         {"Id": "stopped", "State": "stopped", "Labels": lost(&owner)},
@@ -148,7 +148,7 @@ async fn containers_in_strange_states_stop_nobody() {
 }
 
 #[tokio::test]
-async fn a_list_that_fails_once_is_asked_for_again() {
+async fn failed_list_is_asked_for_again() {
     let times = AtomicUsize::new(0);
     let scripted = Scripted::new(move |_, path| match path {
         "containers/json" if times.fetch_add(1, Ordering::SeqCst) == 0 => {
@@ -164,7 +164,7 @@ async fn a_list_that_fails_once_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_container_is_described_in_whatever_state() {
+async fn container_is_described_in_any_state() {
     let scripted = Scripted::new(|_, path| match path {
         "containers/odd/json" => (
             200,

@@ -1,10 +1,10 @@
-//! What to do so that an engine is found: the end of an error that says that none was.
+//! What to do so that an engine is found: the last sentence of the error that says that none was.
 
 use crate::Attempt;
 use bridge_common::host::HostEnv;
 use bridge_settings::EngineKind;
 
-/// Adds what is known to be missing when rootless podman does not start.
+/// Adds what is missing on the host when rootless podman does not start.
 pub(super) fn diagnosed(problem: String, host: &HostEnv) -> String {
     if host.uid() == 0 {
         return problem;
@@ -29,7 +29,7 @@ pub(super) fn diagnosed(problem: String, host: &HostEnv) -> String {
     problem
 }
 
-/// What to do to have an engine.
+/// How to start or install an engine on this host.
 pub(super) fn way_to_start(
     host: &HostEnv,
     kind: Option<EngineKind>,

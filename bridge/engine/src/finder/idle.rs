@@ -1,4 +1,4 @@
-//! The end of a podman machine that the bridge started: when it is idle, and nothing runs in it, ours or not.
+//! Stops a podman machine that the bridge started, once it is idle and no container of anybody runs in it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use super::Usage;
 use crate::Engine;
 use crate::docker::Machine;
 
-/// Stops the machine once no guest has used it for `idle`. The engine is then looked for, and the machine started, anew.
+/// Stops the machine once no guest has used it for `idle`. The next guest starts it again.
 pub(super) async fn stop_when_idle(
     machine: Machine,
     engine: Arc<dyn Engine>,
@@ -32,12 +32,12 @@ pub(super) async fn stop_when_idle(
     }
 }
 
-/// Stops the machine unless something runs in it, ours or not; tells whether it is stopped.
+/// Stops the machine unless a container of anybody runs in it; returns whether it is stopped.
 pub(super) async fn stop_if_empty(machine: &Machine, engine: &dyn Engine) -> bool {
     match engine.running().await {
         Ok(0) => {}
         Ok(_) => return false,
-        // It has gone by itself.
+        // The engine has gone by itself.
         Err(_) => return true,
     }
     match machine.stop().await {

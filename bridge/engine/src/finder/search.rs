@@ -1,4 +1,4 @@
-//! One search for an engine, and what it meets on the way.
+//! One search for an engine, with everything it tried.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use crate::docker::{Address, Candidate, Connection, DockerEngine, Machine, Servi
 use crate::{Attempt, Attempts, ConnectError, Engine, Error};
 use bridge_settings::EngineKind;
 
-/// One search, and what it has met so far.
+/// One search, with the attempts so far.
 pub(super) struct Search<'a> {
     finder: &'a Finder,
     attempts: Vec<Attempt>,
-    /// An engine that answers but cannot be used says more than those that do not answer.
-    refusal: Option<Error>,
+    /// Why an engine that answers cannot be used: more helpful than those that do not answer.
+    unusable: Option<Error>,
 }
 
 impl<'a> Search<'a> {
-    /// Nothing has been met yet.
+    /// A search that has not tried anything yet.
     pub(super) fn new(finder: &'a Finder) -> Self {
         Self {
             finder,
             attempts: Vec::new(),
-            refusal: None,
+            unusable: None,
         }
     }
 
-    /// The engine at an address, if there is one that will do.
+    /// The engine at an address, if it can be used.
     pub(super) async fn candidate(&mut self, candidate: Candidate) -> Option<Arc<dyn Engine>> {
         let Candidate {
             kind,
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
             Ok(engine) => Ok(Arc::new(engine)),
             Err(error) => {
                 let reason = ConnectError::Unusable(error.to_string());
-                self.refusal.get_or_insert(error);
+                self.unusable.get_or_insert(error);
                 Err(reason)
             }
         }
@@ -200,10 +200,10 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// The error that tells of everything that was met.
+    /// The error that lists every attempt.
     pub(super) fn failed(self, explicit: Option<String>) -> Error {
-        if let Some(refusal) = self.refusal {
-            return refusal;
+        if let Some(error) = self.unusable {
+            return error;
         }
         let start = match explicit {
             Some(origin) => format!("Start it, or correct {origin}"),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::ledger::Entry;
-use super::{Shared, refusal};
+use super::{Shared, diagnostics};
 use bridge_engine::{Attached, ContainerId, Engine, Error, Exit, InUse};
 use bridge_session::{Guest, LaunchError};
 use bridge_settings::{Limit, Limits};
@@ -37,7 +37,7 @@ pub(super) struct Hold {
 }
 
 impl ContainerGuest {
-    /// A container that exists and has not started.
+    /// Takes over a container that was created and has not started.
     pub(super) fn new(
         engine: Arc<dyn Engine>,
         id: ContainerId,
@@ -56,7 +56,7 @@ impl ContainerGuest {
         };
         let exit = async move {
             task.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "waiting for a guest's end failed inside the bridge");
+                tracing::error!(%error, "cannot wait for a guest's end");
                 Ok(unknown)
             })
         };
@@ -73,13 +73,13 @@ impl ContainerGuest {
         }
     }
 
-    /// It runs.
+    /// The container now runs.
     pub(super) fn started(mut self, attached: Attached) -> Self {
         self.attached = Some(attached);
         self
     }
 
-    /// Removes it before anybody has seen it.
+    /// Removes the container of a start that failed.
     pub(super) async fn discard(mut self) {
         self.remove().await;
     }
@@ -100,7 +100,7 @@ async fn removal(engine: Arc<dyn Engine>, id: ContainerId, hold: Hold) {
     match engine.remove(&id).await {
         Ok(()) => hold.entry.settle(),
         Err(error) => {
-            tracing::warn!(container.id = %id.0, %error, "the guest's container was not removed");
+            tracing::warn!(container.id = %id.0, %error, "cannot remove the guest's container");
         }
     }
     drop(hold.in_use);
@@ -123,7 +123,7 @@ impl Guest for ContainerGuest {
     }
 
     fn check(&self, report: &GuestReport) -> Result<(), LaunchError> {
-        refusal::check(
+        diagnostics::check(
             report,
             &self.limits,
             &self.allow_unenforced,

@@ -102,10 +102,11 @@ fn parse(bytes: &[u8], result_bytes: usize) -> Vec<Incoming> {
 
 /// Text that is not JSON: banners and prints, or an answer with `NaN` in it.
 fn broken(text: &str, error: &serde_json::Error) -> Incoming {
-    let envelope = text
-        .starts_with('{')
-        .then(|| Envelope::of(text.as_bytes()))
-        .unwrap_or_default();
+    let envelope = if text.starts_with('{') {
+        Envelope::of(text.as_bytes())
+    } else {
+        Envelope::default()
+    };
     match envelope.id.as_ref().and_then(our_id) {
         Some(id) if !envelope.has_method => Incoming::Response {
             id: Some(id),

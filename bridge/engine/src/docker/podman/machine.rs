@@ -13,23 +13,23 @@ use tokio::process::Command;
 use bridge_common::error::io_reason as reason;
 use bridge_common::host::HostEnv;
 
-/// For questions.
+/// The time limit of a question to podman.
 const QUESTION: Duration = Duration::from_secs(20);
-/// For a boot.
+/// The time limit of a boot.
 const START: Duration = Duration::from_secs(300);
-/// For a shutdown.
+/// The time limit of a shutdown.
 const STOP: Duration = Duration::from_secs(120);
 
-/// A podman machine.
+/// A podman machine that exists, running or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Machine {
     program: PathBuf,
     search_path: std::ffi::OsString,
-    /// As in `podman machine start NAME`.
+    /// The name, as in `podman machine start NAME`.
     pub(crate) name: String,
-    /// The socket on this side.
+    /// The socket on the host's side.
     pub(crate) socket: PathBuf,
-    /// It runs.
+    /// Whether it runs.
     pub(crate) running: bool,
 }
 
@@ -61,7 +61,7 @@ struct Socket {
 }
 
 impl Machine {
-    /// The machine that is meant, if there is one: the one that `CONTAINER_CONNECTION` names, else the default one.
+    /// The machine that `CONTAINER_CONNECTION` names, or the default one.
     pub(crate) async fn find(program: &Path, host: &HostEnv) -> Result<Option<Self>, String> {
         let named = host.variable("CONTAINER_CONNECTION");
         if !worth_asking(host, named.is_some()) {
@@ -94,7 +94,7 @@ impl Machine {
         };
         let socket = inspected.connection_info.podman_socket;
         let Some(socket) = socket.map(|socket| socket.path) else {
-            return Err(format!("machine {name} has no socket on this side"));
+            return Err(format!("machine {name} has no socket on the host's side"));
         };
         Ok(Some(Self {
             program: program.to_owned(),
@@ -105,7 +105,7 @@ impl Machine {
         }))
     }
 
-    /// Boots it.
+    /// Boots the machine and waits for it.
     pub(crate) async fn start(&self) -> Result<(), String> {
         let arguments = words(&["machine", "start", &self.name]);
         run(&self.program, &self.search_path, arguments, START)
@@ -113,7 +113,7 @@ impl Machine {
             .map(drop)
     }
 
-    /// Shuts it down.
+    /// Shuts the machine down and waits for it.
     pub(crate) async fn stop(&self) -> Result<(), String> {
         let arguments = words(&["machine", "stop", &self.name]);
         run(&self.program, &self.search_path, arguments, STOP)
@@ -195,7 +195,7 @@ esac
     }
 
     #[tokio::test]
-    async fn the_default_machine_is_found_and_never_changed() {
+    async fn default_machine_is_found_and_never_changed() {
         let root = tempfile::tempdir().expect("a folder");
         let program = fake(root.path());
         let made = root.path().join("home/.config/containers/podman/machine");

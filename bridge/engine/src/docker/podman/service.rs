@@ -20,13 +20,13 @@ use bridge_common::host::HostEnv;
 
 /// Seconds without a connection after which podman ends its service: an attached guest counts as one.
 const IDLE_SECONDS: &str = "60";
-/// How long the service has to listen; podman's first start of all makes its storage.
+/// How long the service has to start listening; the very first start of podman creates its storage.
 const LISTENS: Duration = Duration::from_secs(30);
-/// How long it has to end when asked to.
+/// How long the service has to end after SIGTERM.
 const ENDS: Duration = Duration::from_secs(3);
-/// How much of what it says is kept.
+/// How many bytes of its standard error are kept.
 const MAX_WORDS: usize = 4 << 10;
-/// Folders of bridges begin with this, then the bridge's process.
+/// The beginning of the folders' names; the bridge's pid follows.
 const PREFIX: &str = "mcp-code-bridge-";
 
 /// A running service; ended when dropped.
@@ -38,14 +38,14 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts it and waits until it listens; the error is a reason in few words.
+    /// Starts the service and waits until it listens; the error is a reason in few words.
     pub(crate) async fn start(program: &Path, host: &HostEnv) -> Result<Self, String> {
         let runtime = host.runtime_dir();
         let base = runtime
             .folder
             .clone()
             .unwrap_or_else(|| host.temporary().to_owned());
-        sweep(&base).await;
+        remove_abandoned(&base).await;
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir_in(&base)
@@ -90,12 +90,12 @@ impl Service {
         Ok(service)
     }
 
-    /// Where it listens.
+    /// The socket that the service listens on.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Its folder, which goes with it.
+    /// The folder of the socket, which is removed with the service.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -116,7 +116,7 @@ impl Service {
         }
     }
 
-    /// Ends it and waits until it is gone.
+    /// Ends the service and waits until it is gone.
     pub(crate) async fn end(mut self) {
         self.signal(Signal::TERM);
         if tokio::time::timeout(ENDS, ended(&mut self.ended))
@@ -168,7 +168,7 @@ fn command(program: &Path, host: &HostEnv, socket: &Path) -> Command {
         _ => Command::new(program),
     };
     if let Some(folder) = socket.parent() {
-        // Podman's helpers write files where they are (conmon one named `oom`), and the user's folder is none of theirs.
+        // Podman's helpers write files where they are (conmon one named `oom`), which must not be the user's folder.
         command.current_dir(folder);
     }
     command
@@ -183,7 +183,7 @@ fn command(program: &Path, host: &HostEnv, socket: &Path) -> Command {
     command
 }
 
-/// Listens to what the process says until it ends; returns the last of it.
+/// Reads the process's standard error until it ends; returns the last line.
 fn attend(mut child: Child, process: &Mutex<Option<Pid>>) -> String {
     let mut words = Vec::new();
     if let Some(mut stderr) = child.stderr.take() {
@@ -212,8 +212,8 @@ fn attend(mut child: Child, process: &Mutex<Option<Pid>>) -> String {
     }
 }
 
-/// Removes folders of bridges that were killed: those whose process is gone and whose socket nobody answers.
-async fn sweep(base: &Path) {
+/// Removes folders of killed bridges: those whose process is gone and whose socket does not answer.
+async fn remove_abandoned(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else {
         return;
     };
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_service_that_fails_says_why() {
+    async fn failed_service_says_why() {
         let root = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(root.path().join("tmp")).expect("a folder");
         let host = HostEnv::fake_below(root.path(), [("PATH", "/usr/bin:/bin")]).as_user(0);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_runs_in_a_folder_of_its_own() {
+    async fn service_runs_in_a_folder_of_its_own() {
         let root = tempfile::tempdir().expect("a folder");
         let temporary = root.path().join("tmp");
         std::fs::create_dir_all(&temporary).expect("a folder");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn folders_of_killed_bridges_are_swept() {
+    async fn folders_of_killed_bridges_are_removed() {
         let root = tempfile::tempdir().expect("a folder");
         let dead = root.path().join("mcp-code-bridge-4194303-x");
         let alive = root
@@ -298,7 +298,7 @@ mod tests {
         for folder in [&dead, &alive, &other] {
             std::fs::create_dir_all(folder).expect("a folder");
         }
-        sweep(root.path()).await;
+        remove_abandoned(root.path()).await;
         assert_eq!(
             (dead.exists(), alive.exists(), other.exists()),
             (false, true, true)

@@ -84,8 +84,8 @@ impl From<reqwest::Error> for TransportError {
 }
 
 /// A token could not be had, though somebody has logged in.
-pub(super) fn login_failed(error: AuthError) -> Failure {
-    Failure::Unauthorized(Denial::LoginFailed(chain(&error)))
+pub(super) fn login_failed(error: &AuthError) -> Failure {
+    Failure::Unauthorized(Denial::LoginFailed(chain(error)))
 }
 
 /// An error with its deepest cause, which says most.

@@ -132,9 +132,8 @@ impl Http {
                 .headers(self.headers.clone())
                 .headers(headers.clone())
         };
-        match self.authorized(delete, false).await {
-            Ok(response) => tracing::debug!(status = %response.status(), "session deleted"),
-            Err(_) => tracing::debug!("session could not be deleted"),
+        if let Err(error) = self.authorized(delete, false).await {
+            tracing::debug!(?error, "session could not be deleted");
         }
     }
 
@@ -164,7 +163,7 @@ impl Http {
             .as_ref()
             .filter(|_| !self.headers.contains_key(AUTHORIZATION));
         let token = match login {
-            Some(login) => login.token().await.map_err(login_failed)?,
+            Some(login) => login.token().await.map_err(|error| login_failed(&error))?,
             None => None,
         };
         let send = async |token: Option<&String>| {
@@ -181,7 +180,10 @@ impl Http {
                 return Err(self.lose_session());
             }
             let fresh = match (login, &token) {
-                (Some(login), Some(token)) => login.renewed(token).await.map_err(login_failed)?,
+                (Some(login), Some(token)) => login
+                    .renewed(token)
+                    .await
+                    .map_err(|error| login_failed(&error))?,
                 _ => None,
             };
             let Some(fresh) = fresh else {

@@ -199,14 +199,13 @@ fn in_subschema(value: &Value, on_chain: bool) -> bool {
 fn encoded(text: &str) -> Option<HeaderValue> {
     let bytes = text.as_bytes();
     let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let plain = bytes.iter().all(|byte| (0x20..=0x7e).contains(byte))
-        && !edge(bytes.first())
-        && !edge(bytes.last())
-        && !(text.starts_with(ENCODED.0) && text.ends_with(ENCODED.1));
-    if plain {
+    let (start, end) = ENCODED;
+    let looks_encoded = text.starts_with(start) && text.ends_with(end);
+    let has_edges = edge(bytes.first()) || edge(bytes.last());
+    let is_printable = bytes.iter().all(|byte| (0x20..=0x7e).contains(byte));
+    if is_printable && !has_edges && !looks_encoded {
         HeaderValue::from_str(text).ok()
     } else {
-        let (start, end) = ENCODED;
         HeaderValue::try_from(format!("{start}{}{end}", BASE64_STANDARD.encode(text))).ok()
     }
 }

@@ -1,4 +1,4 @@
-//! Why no guest runs, in words for the person behind the model.
+//! Why a guest did not start, in words for the person behind the model.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use bridge_session::LaunchError;
 use bridge_settings::{Limit, Limits};
 use bridge_wire::GuestReport;
 
-/// Something with the engine.
+/// The code of failures of the engine.
 const ENGINE: &str = "E0";
-/// A limit that is not enforced.
+/// The code of limits that are not enforced.
 const LIMITS: &str = "L0";
-/// The image.
+/// The code of failures of the image.
 const IMAGE: &str = "I0";
-/// The guest's start.
+/// The code of failures of the guest's start.
 const GUEST: &str = "G0";
-/// How much of a guest's last words is quoted.
+/// How many characters of a guest's last output are quoted.
 const MAX_QUOTE: usize = 600;
 
 impl From<Failure> for LaunchError {
@@ -28,7 +28,7 @@ impl From<Failure> for LaunchError {
             }
             Failure::Image(error) => (IMAGE, error.to_string()),
             Failure::Limits(limits, report, asked) => {
-                (LIMITS, limits_refused(&limits, report.as_ref(), &asked))
+                (LIMITS, unenforced_limits(&limits, report.as_ref(), &asked))
             }
             Failure::Different(engine, differences) => {
                 (ENGINE, not_as_asked(&engine, &differences))
@@ -43,7 +43,7 @@ impl From<Failure> for LaunchError {
     }
 }
 
-fn limits_refused(limits: &[Limit], report: Option<&EngineReport>, asked: &Limits) -> String {
+fn unenforced_limits(limits: &[Limit], report: Option<&EngineReport>, asked: &Limits) -> String {
     let engine = report.map_or_else(|| "the engine".to_owned(), EngineReport::in_words);
     let names: Vec<&str> = limits.iter().map(|limit| limit.name()).collect();
     let values: Vec<String> = limits.iter().map(|limit| value(*limit, asked)).collect();
@@ -94,8 +94,8 @@ fn not_as_asked(engine: &str, differences: &[String]) -> String {
     )
 }
 
-/// Compares what the kernel shows the guest with what was asked for. A limit that the guest cannot see is left to what the
-/// engine said of it.
+/// Compares what the kernel shows the guest with what was asked for. For a limit that the guest cannot see, the engine's
+/// word counts.
 pub(super) fn check(
     report: &GuestReport,
     limits: &Limits,
@@ -158,7 +158,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Says why a guest ended before it was ready: its own last words, and what its exit status stands for.
+/// Says why a guest ended before it was ready, from its last output and its exit status.
 pub fn explain_exit(exit: &Result<Exit, Error>, stderr: &[u8]) -> LaunchError {
     let exit = match exit {
         Ok(exit) => exit,
@@ -180,7 +180,7 @@ pub fn explain_exit(exit: &Result<Exit, Error>, stderr: &[u8]) -> LaunchError {
         code => format!("ended with status {code}{}", meaning(code)),
     };
     let quote = if last.is_empty() {
-        " and said nothing".to_owned()
+        " without any output".to_owned()
     } else {
         format!(" and said: {last}")
     };
@@ -205,7 +205,7 @@ fn meaning(code: i64) -> &'static str {
     }
 }
 
-/// Causes that are known by what the runtime or the loader says.
+/// Advice for messages of the OCI runtime or the loader whose cause is known.
 fn start_hint(words: &str) -> &'static str {
     let known = [
         (
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_refused_by_name() {
+    fn unenforced_limits_are_named() {
         let report = EngineReport {
             identity: identity(),
             rootless: true,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_shows_the_guest_counts() {
+    fn kernel_view_of_the_guest_counts() {
         let check = |change: &dyn Fn(&mut GuestReport), part: &str| {
             let mut report = hardened();
             change(&mut report);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_explained() {
+    fn early_end_is_explained() {
         let explain = |code, words: &str| {
             let exit = Exit {
                 code,
@@ -331,8 +331,8 @@ mod tests {
         );
         assert_eq!(
             explain(127, ""),
-            "the guest ended with status 127 (its program or a library of it was not found) before it was ready and \
-             said nothing"
+            "the guest ended with status 127 (its program or a library of it was not found) before it was ready without \
+             any output"
         );
         assert!(explain(1, &"x".repeat(10_000)).len() < 800);
     }
