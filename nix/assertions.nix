@@ -1,4 +1,5 @@
-# What `mcp-code-bridge doctor` would find on the finished machine, said before it is built. Each message names the option to change.
+# What `mcp-code-bridge doctor` would find on the finished machine, said before it is built. Each
+# message names the option to change.
 { config, lib }:
 
 let

@@ -1,5 +1,6 @@
-# The bridge, told where the archive of its image lies. What the image has to be is built into the bridge; only an image of one's own
-# (`override { guest-image = ...; }`, from guest-image.nix or oci-image.nix) brings its digests along.
+# The bridge, told where the archive of its image lies. What the image has to be is built into the
+# bridge; only an image of one's own (`override { guest-image = ...; }`, from guest-image.nix or
+# oci-image.nix) brings its digests along.
 {
   lib,
   stdenv,

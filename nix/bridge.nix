@@ -1,5 +1,5 @@
-# The two programs: the bridge, and `guest-image`, which assembles and verifies its image. One build for
-# both, since they share their dependencies.
+# The two programs: the bridge, and `guest-image`, which assembles and verifies its image. One build
+# for both, since they share their dependencies.
 {
   lib,
   stdenv,

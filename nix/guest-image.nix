@@ -1,8 +1,10 @@
-# The guest image, assembled by the project's own `guest-image` from downloads that the lock pins. It fails unless the image has the digest that
-# is expected: the one committed beside the lock, or `expectedDigest`.
+# The guest image, assembled by the project's own `guest-image` from downloads that the lock pins.
+# It fails unless the image has the digest that is expected: the one committed beside the lock, or
+# `expectedDigest`.
 #
-# `override` takes: `extraInputs`, more entries of the lock (wheels mostly); `lockFile`, a lock of one's own; `expectedDigest`, which both need
-# (build once without, and it is told); `architecture`, an image for the other kind of machine; `snapshotArchive`, an address.
+# `override` takes: `extraInputs`, more entries of the lock (wheels mostly); `lockFile`, a lock of
+# one's own; `expectedDigest`, which both need (build once without, and it is told); `architecture`,
+# an image for the other kind of machine; `snapshotArchive`, an address.
 {
   lib,
   stdenv,

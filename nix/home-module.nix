@@ -1,5 +1,6 @@
-# `programs.mcp-code-bridge`: the bridge for one user: its settings and servers, the podman socket of the user's session, and its registration
-# in the configuration files of MCP clients, which stay the clients' own: the program puts one entry in and leaves the rest unchanged.
+# `programs.mcp-code-bridge`: the bridge for one user: its settings and servers, the podman socket
+# of the user's session, and its registration in the configuration files of MCP clients, which stay
+# the clients' own: the program puts one entry in and leaves the rest unchanged.
 { self }:
 {
   config,
@@ -21,7 +22,8 @@ let
 
   definitions = pkgs.writeText "servers.json" (servers.render (_: file: file) cfg.servers);
 
-  # Activation may run without the user's variables. A file that is left unchanged is said so, and does not hold up the generation.
+  # Activation may run without the user's variables. The program names each file that it leaves
+  # unchanged; that does not hold up the generation.
   register =
     "run env "
     + lib.escapeShellArgs (
@@ -89,15 +91,16 @@ in
     xdg.configFile = {
       "mcp-code-bridge/bridge.yaml".source = common.bridgeYaml cfg;
     }
-    # Without a policy podman loads no image. The module of home-manager for podman writes one itself.
+    # Without a policy podman loads no image. The module of home-manager for podman writes one
+    # itself.
     // lib.optionalAttrs (cfg.podmanSocket.enable && !(config.services.podman.enable or false)) {
       "containers/policy.json".text = lib.mkDefault (
         builtins.toJSON { default = [ { type = "insecureAcceptAnything"; } ]; }
       );
     };
 
-    # Plain data, so that no library of home-manager is needed. The links of this generation come first: a file that is one of them is
-    # left unchanged.
+    # Plain data, so that no library of home-manager is needed. The links of this generation come
+    # first: a file that is one of them is left unchanged.
     home.activation = lib.mkIf (cfg.clients != [ ]) {
       mcpCodeBridgeClients = {
         after = [ "linkGeneration" ];

@@ -1,6 +1,8 @@
-# `services.mcp-code-bridge`: the bridge for a whole machine. The bridge runs in a hardened unit, without capabilities, new privileges or
-# namespaces; containers are made by the engine outside of it: podman in the lingering session of the service's own user, or docker.
-# Clients come over a unix socket (a bridge for each connection), and over HTTP on the loopback interface where that is enabled.
+# `services.mcp-code-bridge`: the bridge for a whole machine. The bridge runs in a hardened unit,
+# without capabilities, new privileges or namespaces; containers are made by the engine outside of
+# it: podman in the lingering session of the service's own user, or docker. Clients come over a unix
+# socket (a bridge for each connection), and over HTTP on the loopback interface where that is
+# enabled.
 { self }:
 {
   config,
@@ -106,7 +108,8 @@ let
         "@system-service"
         "~@privileged @resources"
       ];
-      # Servers are started by the bridge and live here too: those of Node.js need memory that is written and executed, and the network.
+      # Servers are started by the bridge and live here too: those of Node.js need memory that is
+      # written and executed, and the network.
       MemoryDenyWriteExecute = cfg.servers == { };
     }
     // lib.optionalAttrs (cfg.servers == { } && !remoteEngine) {

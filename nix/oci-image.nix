@@ -1,5 +1,6 @@
-# An image of one's own for the bridge: an OCI layout, or an archive of dockerTools, whose manifest has the digest given. Every blob is hashed here;
-# before each session the bridge compares the engine's image with these digests, as it does with those built into it.
+# An image of one's own for the bridge: an OCI layout, or an archive of dockerTools, whose manifest
+# has the digest given. Every blob is hashed here; before each session the bridge compares the
+# engine's image with these digests, as it does with those built into it.
 {
   lib,
   runCommand,

@@ -1,5 +1,6 @@
-# MCP servers that Python may use, as options; and their definitions as the bridge reads them. Secrets are named by file and never stand in the
-# store: the definition holds a reference to the file, which the bridge resolves when it reads it.
+# MCP servers that Python may use, as options; and their definitions as the bridge reads them.
+# Secrets are named by file and never stand in the store: the definition holds a reference to the
+# file, which the bridge resolves when it reads it.
 { lib }:
 
 let

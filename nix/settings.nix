@@ -1,5 +1,6 @@
-# The settings of bridge.yaml as options. Which there are, what they mean and what they accept is read from the bridge's own table
-# (keys.json, written by `make reference`); here stands only how each kind of value is checked in Nix: never looser than the bridge's parser.
+# The settings of bridge.yaml as options. Which there are, what they mean and what they accept is
+# read from the bridge's own table (keys.json, written by `make reference`); here stands only how
+# each kind of value is checked in Nix: never looser than the bridge's parser.
 { lib }:
 
 let
@@ -157,7 +158,8 @@ in
     ) keys
   );
 
-  # bridge.yaml: a key a line, in the order of the documentation, so that messages about it name the line. JSON values are YAML.
+  # bridge.yaml: a key a line, in the order of the documentation, so that messages about it name the
+  # line. JSON values are YAML.
   render =
     settings:
     lib.concatMapStrings (

@@ -1,4 +1,5 @@
-# Tests of what both modules configure: settings, servers and their secrets, images, clients. Evaluated by modules.nix.
+# Tests of what both modules configure: settings, servers and their secrets, images, clients.
+# Evaluated by modules.nix.
 {
   lib,
   accepts,

@@ -1,4 +1,5 @@
-# The three places that name the image agree: the file that is committed, the bridge, and the archive that the bridge is given.
+# The three places that name the image agree: the file that is committed, the bridge, and the
+# archive that the bridge is given.
 {
   jq,
   runCommand,

@@ -1,4 +1,5 @@
-# For the tests: both modules evaluated beside options that only take in what the modules say to the rest of a system, and units as text.
+# For the tests: both modules evaluated beside options that only take in what the modules say to the
+# rest of a system, and units as text.
 {
   self,
   lib,

@@ -1,4 +1,5 @@
-# Unpacks an image and runs code in it, in fresh namespaces, through the protocol: without an engine, inside the build sandbox.
+# Unpacks an image and runs code in it, in fresh namespaces, through the protocol: without an
+# engine, inside the build sandbox.
 {
   bubblewrap,
   jq,

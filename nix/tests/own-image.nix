@@ -1,4 +1,5 @@
-# An OCI layout from elsewhere (here: the guest image's own) passes through ociImage, and the bridge that is given it expects its digests.
+# An OCI layout from elsewhere (here: the guest image's own) passes through ociImage, and the bridge
+# that is given it expects its digests.
 {
   runCommand,
   bridge,

@@ -1,4 +1,5 @@
-# A value for every setting, other than its default. The tests compare the list with the bridge's own.
+# A value for every setting, other than its default. The tests compare the list with the bridge's
+# own.
 {
   allow_self_server = true;
   allow_unenforced = [

@@ -1,4 +1,5 @@
-# Tests of `services.mcp-code-bridge`: the units, HTTP, and what has to be right on the machine. Evaluated by modules.nix.
+# Tests of `services.mcp-code-bridge`: the units, HTTP, and what has to be right on the machine.
+# Evaluated by modules.nix.
 {
   lib,
   accepts,

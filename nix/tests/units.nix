@@ -1,5 +1,6 @@
-# The units as text, judged by systemd itself; the files that the modules write, read by the bridge itself. The units and files are the result,
-# so that they can be started on a real machine (tests/nix/vm.sh).
+# The units as text, judged by systemd itself; the files that the modules write, read by the bridge
+# itself. The units and files are the result, so that they can be started on a real machine
+# (tests/nix/vm.sh).
 {
   self,
   lib,
@@ -49,7 +50,8 @@ let
         ;
     in
     lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.service" (systemUnit unit)) systemd.services
-    // lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.socket" (systemUnit unit)) systemd.sockets;
+    // lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.socket" (systemUnit unit))
+    // systemd.sockets;
   ann = home {
     programs.mcp-code-bridge = {
       enable = true;

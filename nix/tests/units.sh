@@ -39,7 +39,8 @@ outcome=$(mcp-code-bridge --config "$files/home/everything.yaml" doctor --json |
 [ "$outcome" = "ok $files/home/everything.yaml" ] || { echo "bridge.yaml: $outcome" >&2; exit 1; }
 ok
 
-# 4. Registration puts the entry where the bridge itself finds it for each client, twice without a change, and leaves the rest alone.
+# 4. Registration puts the entry where the bridge itself finds it for each client, twice without a
+# change, and leaves the rest alone.
 mkdir -p home/.config/zed home/.codex home/.cursor
 printf '{\n  // mine\n  "theme": "dark",\n}\n' >home/.config/zed/settings.json
 printf 'model = "x"\n' >home/.codex/config.toml

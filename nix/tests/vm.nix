@@ -1,5 +1,5 @@
-# A NixOS machine with the module: podman without root, real calls over the socket and HTTP, and an image that was tampered with. Needs KVM and the
-# real nixpkgs: nix build .#checks.x86_64-linux.vm
+# A NixOS machine with the module: podman without root, real calls over the socket and HTTP, and an
+# image that was tampered with. Needs KVM and the real nixpkgs: nix build .#checks.x86_64-linux.vm
 { self, testers }:
 
 testers.runNixOSTest {

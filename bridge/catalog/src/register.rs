@@ -1,8 +1,8 @@
 //! Enters the bridge as a server in the clients' own files, and takes it out again.
 //!
-//! The files are those of [`SearchPaths`]; only the entry's own characters change. Before anything is
-//! written the new text is read back: apart from the entry it must say what the old text said. A file
-//! that cannot be edited safely is left unchanged, with the reason.
+//! The files are those of [`SearchPaths`]; only the entry's own characters change. Before anything
+//! is written the new text is read back: apart from the entry it must say what the old text said. A
+//! file that cannot be edited safely is left unchanged, with the reason.
 
 mod clients;
 mod file;
@@ -179,8 +179,8 @@ impl ClientFile {
         Ok(registered.collect())
     }
 
-    /// The file with the bridge in it under `name`. An entry of the bridge's own keeps whatever else the
-    /// user wrote there; another server of that name is replaced only on request.
+    /// The file with the bridge in it under `name`. An entry of the bridge's own keeps whatever
+    /// else the user wrote there; another server of that name is replaced only on request.
     pub fn add(&self, name: &str, entry: Entry<'_>, replace: bool) -> Result<Edit, EditError> {
         let servers = self.servers()?;
         let change = match servers.iter().rfind(|server| server.name == name) {
@@ -275,8 +275,8 @@ impl Edit {
         diff.unified_diff().header(&old, &new).to_string()
     }
 
-    /// Writes the file in one piece: links and the mode stay, and a file that has changed since it was
-    /// read is [`EditError::Changed`].
+    /// Writes the file in one piece: links and the mode stay, and a file that has changed since it
+    /// was read is [`EditError::Changed`].
     pub fn write(&self) -> Result<(), EditError> {
         self.file.replace(&self.after)
     }
@@ -300,8 +300,8 @@ fn command_of(entry: &Node) -> Option<String> {
     text.map(str::to_owned)
 }
 
-/// The tree without positions. On the way along `path` objects without anything else are left out, and
-/// the entry `name` at its end.
+/// The tree without positions. On the way along `path` objects without anything else are left out,
+/// and the entry `name` at its end.
 fn stripped(node: &Node, path: Option<&[&str]>, name: &str) -> Value {
     match &node.value {
         Tree::Null => Value::Null,

@@ -1,5 +1,5 @@
-//! Lines of a client, bounded; and what can be learnt of a line that is no valid message: its id,
-//! so that the caller can be answered instead of waiting for ever.
+//! Lines of a client, bounded. A line that is not a valid message still yields its id, so that the
+//! caller is answered instead of waiting for ever.
 
 use std::io;
 
@@ -82,7 +82,7 @@ pub(super) fn request_id(envelope: &Envelope) -> Option<RequestId> {
     serde_json::from_value(envelope.id.clone()?).ok()
 }
 
-/// Says where text holds half of a surrogate pair, which is no character.
+/// Says where text holds half of a surrogate pair, which is not a character on its own.
 pub(super) fn lone_surrogate(line: &[u8]) -> Option<String> {
     let unit = |at: usize| {
         let digits = line.get(at + 2..at + 6)?;

@@ -19,8 +19,8 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Reads `path`. What is wrong goes to `problems`; the rest is kept, so that all problems show at
-    /// once.
+    /// Reads `path`. What is wrong goes to `problems`; the rest is kept, so that all problems show
+    /// at once.
     pub(super) fn read(path: &Path, problems: &mut Vec<Problem>) -> Self {
         let mut file = Self {
             path: Some(path.to_owned()),

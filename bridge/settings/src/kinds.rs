@@ -1,5 +1,5 @@
-//! Kinds of settings. Each kind holds its bounds once, and from them come the parser, the words that
-//! tell people what is accepted, and the type that the Nix modules give the option.
+//! Kinds of settings. Each kind holds its bounds once, and from them come the parser, the words
+//! that tell people what is accepted, and the type that the Nix modules give the option.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;

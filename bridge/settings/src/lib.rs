@@ -1,16 +1,18 @@
-//! What the user told the bridge, parsed once: flags over `MCP_BRIDGE_*` variables over `bridge.yaml`
-//! over defaults.
+//! What the user told the bridge, parsed once: flags over `MCP_BRIDGE_*` variables over
+//! `bridge.yaml` over defaults.
 //!
-//! Owns the one table of settings (`table.rs`). Everything that is known about a setting stands in its
-//! item there: name, variable, parser with bounds, default, meaning, and the option type for Nix. Error
-//! messages, `--help`, the reference page and the options of the Nix modules are made from it.
+//! Owns the one table of settings (`table.rs`). Everything that is known about a setting stands in
+//! its item there: name, variable, parser with bounds, default, meaning, and the option type for
+//! Nix. Error messages, `--help`, the reference page and the options of the Nix modules are made
+//! from it.
 //!
-//! Entry points: [`Settings::load`] reads all sources, [`check_file`] judges one `bridge.yaml` by itself,
-//! [`KEYS`] describes every setting. All problems are reported at once, each with its source.
+//! Entry points: [`Settings::load`] reads all sources, [`check_file`] judges one `bridge.yaml` by
+//! itself, [`KEYS`] describes every setting. All problems are reported at once, each with its
+//! source.
 //!
-//! Must never know what a setting is used for: engines, images, sessions and servers are the business of
-//! other crates, which see typed values only. Nothing here starts, connects or writes anything, and the
-//! environment comes as a [`HostEnv`] and goes on as [`Settings::host`].
+//! Must never know what a setting is used for: engines, images, sessions and servers are the
+//! business of other crates, which see typed values only. Nothing here starts, connects or writes
+//! anything, and the environment comes as a [`HostEnv`] and goes on as [`Settings::host`].
 
 mod file;
 mod keys;
@@ -80,7 +82,8 @@ pub const MAX_OUTPUT_TOKENS: u64 = 20_000_000;
 pub struct EngineSettings {
     /// `MCP_BRIDGE_RUNTIME`: only this kind of engine.
     pub kind: Option<EngineKind>,
-    /// An address given for the bridge alone (`engine_host`); wins over `CONTAINER_HOST` and `DOCKER_HOST`.
+    /// An address given for the bridge alone (`engine_host`); wins over `CONTAINER_HOST` and
+    /// `DOCKER_HOST`.
     pub host: Option<String>,
     /// OCI runtime to ask the engine for, such as `crun` or `runsc`.
     pub runtime: Option<String>,
@@ -117,7 +120,8 @@ pub struct ImageSettings {
     pub reference: Option<String>,
     /// `MCP_BRIDGE_IMAGE_ARCHIVE`: the archive to load when the engine lacks the image.
     pub archive: Option<PathBuf>,
-    /// `MCP_BRIDGE_IMAGE_LOCK`: a lock (with its digests beside it) to use instead of the one built in.
+    /// `MCP_BRIDGE_IMAGE_LOCK`: a lock (with its digests beside it) to use instead of the one built
+    /// in.
     pub lock: Option<PathBuf>,
     /// `GUEST_IMAGE_INPUTS`: a folder with the locked inputs.
     pub inputs: Option<PathBuf>,

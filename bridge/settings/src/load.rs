@@ -1,5 +1,5 @@
-//! How the sources become one [`Settings`]: every value is looked up, parsed and checked against the others, and every
-//! problem is kept for one error.
+//! How the sources become one [`Settings`]: every value is looked up, parsed and checked against
+//! the others, and every problem is kept for one error.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,8 @@ impl Settings {
     }
 }
 
-/// Checks a settings file by itself, whatever flags and variables say. The error holds every problem.
+/// Checks a settings file by itself, whatever flags and variables say. The error holds every
+/// problem.
 pub fn check_file(path: &Path) -> Result<(), Error> {
     let overrides = Overrides {
         config: Some(path.to_owned()),
@@ -127,7 +128,8 @@ impl Reader<'_> {
 
     fn project(&mut self) -> Project {
         match self.given(&table::PROJECT) {
-            // The parsed text is not the path: `~` is replaced, and bytes that are not text are kept.
+            // The parsed text is not the path: `~` is replaced, and bytes that are not text are
+            // kept.
             Some(Project::Folder(_)) | None => self
                 .path(&table::PROJECT)
                 .map_or(Project::Shared, Project::Folder),
@@ -156,7 +158,7 @@ impl Reader<'_> {
         self.problems.push(Problem::Value {
             origin: Origin::Variable(table::STATE_DIR.variable),
             value: String::new(),
-            accepts: "a folder; there is no default, because HOME is not set".to_owned(),
+            accepts: "a folder: HOME is not set, so there is no default".to_owned(),
         });
         PathBuf::new()
     }

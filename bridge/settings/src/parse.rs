@@ -24,8 +24,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     number.checked_mul(per_unit).map(Duration::from_secs)
 }
 
-/// A size in bytes: a bare number is bytes; `k`, `m`, `g`, `t` count in 1024s, with or without `B` or `iB`, as the
-/// engines do. Decimals work where the result is whole: `1.5g`.
+/// A size in bytes: a bare number is bytes; `k`, `m`, `g`, `t` count in 1024s, with or without `B`
+/// or `iB`, as the engines do. Decimals work where the result is whole: `1.5g`.
 pub fn parse_size(text: &str) -> Option<u64> {
     let (number, unit) = split_unit(text)?;
     let shift = match unit.as_str() {

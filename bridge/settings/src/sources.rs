@@ -1,5 +1,5 @@
-//! Where settings come from: flags, variables and the file, in this order, and how the value of one key is found among
-//! them.
+//! Where settings come from: flags, variables and the file, in this order, and how the value of one
+//! key is found among them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! The one table of settings. An item says everything about a setting: its name in `bridge.yaml`, its
-//! variable, what it accepts, its default and its meaning. The parser, the error messages, the help,
-//! the reference page and the options of the Nix modules are made from these items.
+//! The one table of settings. An item says everything about a setting: its name in `bridge.yaml`,
+//! its variable, what it accepts, its default and its meaning. The parser, the error messages, the
+//! help, the reference page and the options of the Nix modules are made from these items.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) struct Setting<K> {
 pub(super) enum Default {
     /// A value, written as users would write it.
     Value(&'static str),
-    /// There is no value; what happens instead, in words.
+    /// No value; what happens instead, in words.
     Unset(&'static str),
 }
 

@@ -22,7 +22,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 pub(super) struct FileText {
     /// Behind all links.
     real: PathBuf,
-    /// As on the disk; none where there is no file.
+    /// As on the disk; `None` if the file does not exist.
     content: Option<String>,
 }
 

@@ -114,6 +114,11 @@ fn comments_order_and_spacing_stay() {
         ),
         (
             "codex",
+            "a = 1\r\n",
+            "a = 1\r\n\r\n[mcp_servers.code]\r\ncommand = \"/opt/bin/mcp-code-bridge\"\r\nargs = []\r\n",
+        ),
+        (
+            "codex",
             "# mine\nmodel = \"x\" # this one\n\n[mcp_servers.other]\ncommand = 'y'\n",
             "# mine\nmodel = \"x\" # this one\n\n[mcp_servers.other]\ncommand = 'y'\n\n[mcp_servers.code]\ncommand = \"/opt/bin/mcp-code-bridge\"\nargs = []\n",
         ),

@@ -61,7 +61,19 @@ pub(super) fn edit(
             }
         }
     }
-    Ok(document.to_string())
+    with_line_ends_of(text, document.to_string())
+}
+
+/// The library writes plain line feeds; a file with the line ends of Windows keeps them.
+fn with_line_ends_of(before: &str, after: String) -> Result<String, EditError> {
+    let windows = before.matches("\r\n").count();
+    if windows == 0 {
+        return Ok(after);
+    }
+    if windows == before.matches('\n').count() && !after.contains('\r') {
+        return Ok(after.replace('\n', "\r\n"));
+    }
+    Err(EditError::Unsafe)
 }
 
 /// A value in place of another, with the comment behind it kept.

@@ -30,9 +30,9 @@ enum Command {
     List(List),
     /// Enter this bridge as a server in the clients' own files.
     ///
-    /// Comments, order and spacing of a file stay, and so do its other servers. An entry of the bridge
-    /// that is already there gets the program and keeps everything else.
-    /// Exit code: 0 all of them have it, 1 a file was left unchanged, 2 wrong usage.
+    /// Comments, order and spacing of a file stay, and so do its other servers. An entry of the
+    /// bridge that is already there gets the program and keeps everything else. Exit code: 0 all of
+    /// them have it, 1 a file was left unchanged, 2 wrong usage.
     Add(Add),
     /// Take this bridge out of the clients' own files.
     ///
@@ -241,8 +241,8 @@ fn search_paths(host: &HostEnv) -> Result<SearchPaths, String> {
     ))
 }
 
-/// This program by the name that survives an upgrade: as it is found on the search path, if that is the
-/// same file, or a wrapper around it.
+/// This program by the name that survives an upgrade: as it is found on the search path, if that is
+/// the same file, or a wrapper around it.
 fn program(host: &HostEnv) -> Result<String, String> {
     let here = host.executable();
     let is_named = here.and_then(Path::file_name) == Some(PROGRAM.as_ref());
@@ -276,8 +276,10 @@ fn table(paths: &SearchPaths) -> String {
                     .map(|(name, command)| format!("{name} starts {command}"));
                 entries.collect::<Vec<_>>().join(", ")
             }
-            Ok(_) if file.client_is_installed(&paths.home) => "not entered".to_owned(),
-            Ok(_) => "client not found".to_owned(),
+            Ok(_) if file.scope == Scope::User && !file.client_is_installed(&paths.home) => {
+                "client not found".to_owned()
+            }
+            Ok(_) => "not entered".to_owned(),
         };
         let _ = writeln!(
             text,
