@@ -1,5 +1,5 @@
-//! Tool calls from code in the guest through the bridge, beside the same calls by the official Python SDK straight to the
-//! same server, in turns; and what servers cost that are defined and not used.
+//! Tool calls from code in the guest, in turns with the same calls by the official Python SDK
+//! straight to the same server, and the cost of servers that are defined but not used.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 
 use crate::measure::{Series, answered, bridge_run, median};
 
-/// What both sides print: seconds of each call, of a thousand at once, and of fifty that take 100 ms each.
+/// What both sides print: the seconds of each call, of a thousand calls at once, and of fifty calls
+/// that take 100 ms each.
 #[derive(Deserialize)]
 struct Told {
     single: Vec<f64>,
@@ -22,7 +23,7 @@ struct Told {
     slow: f64,
 }
 
-/// One side's figures.
+/// The figures of one side.
 pub(crate) struct Side {
     pub(crate) single: Series,
     pub(crate) many_a_second: f64,
@@ -61,7 +62,7 @@ fn scenario() -> String {
     .to_string()
 }
 
-/// The bridge's side and the SDK's.
+/// Measures the bridge and the SDK.
 pub(crate) fn sides(engine: &EngineUnderTest, rounds: usize, calls: usize) -> (Side, Side) {
     let builder = Builder::new(Some(engine));
     let definition = json!({"mcpServers": {"stub": {"command": stub(), "args": [scenario()]}}});
@@ -121,8 +122,8 @@ fn side(told: Vec<Told>) -> Side {
     }
 }
 
-/// Milliseconds to the answer to `initialize`, or with an engine to the output of a cold run, with so many servers defined:
-/// 300, then 3. Each goes first in every other round, and both are made ready before.
+/// Milliseconds to the answer to `initialize`, or with an engine to the output of a cold run, with
+/// 300 and with 3 servers defined. Both are prepared beforehand and go first in turns.
 pub(crate) fn defined(engine: Option<&EngineUnderTest>, rounds: usize) -> [f64; 2] {
     let mut series: [Vec<Duration>; 2] = Default::default();
     for round in 0..rounds {
@@ -146,7 +147,7 @@ pub(crate) fn defined(engine: Option<&EngineUnderTest>, rounds: usize) -> [f64; 
     series.map(median)
 }
 
-/// Makes a file look as old as definitions are when a bridge starts: one written a moment ago is read again each time.
+/// Makes a definition file look old: a file that was written a moment ago is read again each time.
 fn settle(file: &Path) {
     let file = File::options().write(true).open(file);
     let hour = Duration::from_secs(3600);
@@ -154,7 +155,7 @@ fn settle(file: &Path) {
         .expect("a file of one's own can be dated back");
 }
 
-/// Milliseconds that each run spends on seeing whether a definition file has changed.
+/// Milliseconds that each run spends on checking whether a definition file has changed.
 pub(crate) fn look(rounds: usize) -> f64 {
     let home = integration_tests::Home::new(None);
     let file = home.write("servers.json", many(300));

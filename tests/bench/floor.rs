@@ -1,4 +1,5 @@
-//! The floor: containers made through the engine's own API, as little as can be between the call and Python.
+//! The lower bound for comparison: containers made through the engine's own API, with as little as
+//! possible between the call and Python.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -18,18 +19,19 @@ type Output = Pin<
     >,
 >;
 
-/// A started container and its ends.
+/// A started container with its streams.
 pub(crate) struct Container<'a> {
     engine: &'a EngineUnderTest,
     id: String,
     input: Pin<Box<dyn AsyncWrite + Send>>,
     output: Output,
     rest: Vec<u8>,
-    /// When its start was asked for.
+    /// When its start was requested.
     pub(crate) started: Instant,
 }
 
-/// A hardened container of the locked image: with `Some`, this command in place of its entrypoint.
+/// The request for a hardened container of the locked image, with a command instead of the
+/// entrypoint if there is one.
 fn body(image: String, command: Option<Vec<String>>, limits: bool) -> ContainerCreateBody {
     let tmpfs = |size: &str| format!("rw,noexec,nosuid,nodev,size={size},mode=1777");
     let host = HostConfig {
@@ -85,7 +87,7 @@ fn image_id(engine: &EngineUnderTest) -> String {
 }
 
 impl<'a> Container<'a> {
-    /// Creates, attaches, starts.
+    /// Creates, attaches and starts a container.
     pub(crate) fn start(engine: &'a EngineUnderTest, command: Option<&[&str]>) -> Self {
         let image = image_id(engine);
         let command = command.map(|command| command.iter().map(|&part| part.to_owned()).collect());
@@ -123,7 +125,7 @@ impl<'a> Container<'a> {
         })
     }
 
-    /// Sends a line and reads the next one.
+    /// Sends a line and reads the line that follows.
     pub(crate) fn exchange(&mut self, line: &[u8]) -> Duration {
         let engine = self.engine;
         engine.block(async {
@@ -138,7 +140,7 @@ impl<'a> Container<'a> {
         })
     }
 
-    /// Reads a line.
+    /// Reads the next line.
     pub(crate) fn line(&mut self) -> Vec<u8> {
         let engine = self.engine;
         engine.block(self.line_of())
@@ -160,7 +162,7 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// Reads to the end of output.
+    /// Reads until the end of the output.
     pub(crate) fn finish(mut self) {
         let engine = self.engine;
         engine.block(async { while self.output.next().await.is_some() {} });

@@ -1,4 +1,5 @@
-//! What is kept: writes beside a raw write, listing, and what it adds to the start of a session.
+//! Memories and saved tools: writes beside a raw write, listing, and what they add to the start of
+//! a session.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,11 +14,11 @@ use serde_json::json;
 
 use crate::measure::median;
 
-/// Memories and tools of a user who has kept much.
+/// The number of memories and tools of a user who has saved much.
 const MEMORIES: usize = 1_000;
 const TOOLS: usize = 100;
 
-/// A memory saved, and a file of the same size written and synced, in turns.
+/// Saves a memory, and writes and syncs a file of the same size, in turns.
 pub(crate) fn writes(rounds: usize) -> (f64, f64) {
     let root = tempfile::tempdir().expect("a temporary folder can be made");
     let store = Store::new(root.path(), Limits::default());
@@ -45,7 +46,7 @@ pub(crate) fn writes(rounds: usize) -> (f64, f64) {
     (median(ours), median(raw))
 }
 
-/// All keys listed by a bridge that has not read them before.
+/// Lists all keys in a bridge that has not read them before.
 pub(crate) fn listing(rounds: usize) -> f64 {
     let root = tempfile::tempdir().expect("a temporary folder can be made");
     fill(&Store::new(root.path(), Limits::default()));
@@ -59,7 +60,8 @@ pub(crate) fn listing(rounds: usize) -> f64 {
     median((0..rounds).map(|_| once()).collect())
 }
 
-/// First calls of fresh bridges with much and with nothing kept, in turns; then those of second sessions, which take the spare guest.
+/// First calls of new bridges with much and with nothing saved, in turns, and then those of second
+/// sessions, which take the spare guest.
 pub(crate) struct Starts {
     pub(crate) much: f64,
     pub(crate) nothing: f64,
@@ -90,7 +92,7 @@ pub(crate) fn starts(engine: &EngineUnderTest, rounds: usize) -> Starts {
             let begun = Instant::now();
             bridge.run("print(1)").succeeded();
             series[place].push(begun.elapsed());
-            // The spare is up when its container answers to nobody; a second is more than it needs.
+            // Nothing shows that the spare guest is ready; a second is more than it needs.
             std::thread::park_timeout(Duration::from_secs(1));
             let begun = Instant::now();
             bridge

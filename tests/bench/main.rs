@@ -1,7 +1,9 @@
-//! Speed and size beside their floor, in one run: medians of interleaved rounds, so that a busy machine slows both sides alike.
+//! Speed and size beside their lower bounds, in one run: medians of interleaved rounds, so that a
+//! busy machine slows both sides alike.
 //!
-//! `bridge-bench [--json] [--quick] [--kept | --render]` (the last two: only what outlives sessions, or only rendering), run by
-//! `make bench` with the engines of the suite and the release build of the bridge.
+//! `bridge-bench [--json] [--quick] [--kept | --render]` is run by `make bench` with the engines of
+//! the suite and the release build of the bridge. `--kept` measures only what outlives sessions,
+//! and `--render` only rendering.
 #![expect(clippy::print_stdout, reason = "a table is what it is for")]
 
 mod calls;

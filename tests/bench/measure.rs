@@ -1,4 +1,4 @@
-//! The measurements. Sides that are compared take turns.
+//! The measurements. Compared sides take turns.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::rootfs::Rootfs;
 
 const BARE: &[&str] = &["/usr/bin/python3.14", "-I", "-S", "-c", "print(1)"];
 
-/// Answers each line with its JSON, parsed and dumped: what any protocol over attached stdio pays.
+/// Python that parses each line as JSON and writes it back, which any protocol over attached stdio
+/// must do.
 const ECHO: &[&str] = &[
     "/usr/bin/python3.14",
     "-I",
@@ -23,7 +24,7 @@ const ECHO: &[&str] = &[
     "import json, sys\nprint('ready', flush=True)\nfor line in sys.stdin:\n    print(json.dumps(json.loads(line)), flush=True)",
 ];
 
-/// Middle and tail of a series, in milliseconds.
+/// Median and tail of a series, in milliseconds.
 pub(crate) struct Series {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
@@ -50,13 +51,13 @@ pub(crate) fn median(values: Vec<Duration>) -> f64 {
     Series::of(values).p50
 }
 
-/// From spawning the bridge to its answer to `initialize`.
+/// Time from spawning the bridge to its answer to `initialize`.
 pub(crate) fn initialize(rounds: usize) -> f64 {
     let once = || answered(Builder::new(None));
     median((0..rounds).map(|_| once()).collect())
 }
 
-/// From spawning a bridge that finds no engine to its answer to `initialize`; what comes after is not counted.
+/// Time from spawning a bridge that finds no engine to its answer to `initialize`.
 pub(crate) fn answered(builder: Builder<'_>) -> Duration {
     let builder = builder.variable("PATH", "/nowhere");
     let begun = Instant::now();
@@ -73,7 +74,8 @@ pub(crate) struct Cold {
     pub(crate) image_output: f64,
 }
 
-/// The bridge's `run`, a bare Python by the engine's API, and the image's own entrypoint by the engine's API, in turns.
+/// The bridge's `run`, and through the engine's API a bare Python and the image's entrypoint, in
+/// turns.
 pub(crate) fn cold(engine: &EngineUnderTest, rounds: usize) -> Cold {
     let mut series: [Vec<Duration>; 5] = Default::default();
     for _ in 0..rounds {
@@ -106,7 +108,7 @@ pub(crate) fn cold(engine: &EngineUnderTest, rounds: usize) -> Cold {
     }
 }
 
-/// From the start of `run` to its output, and to its end.
+/// Times from the start of `run` to its output and to its end.
 pub(crate) fn bridge_run(builder: Builder<'_>) -> (Duration, Duration) {
     let (mut command, _home) = builder.command();
     command
@@ -131,7 +133,8 @@ pub(crate) struct GuestStart {
     pub(crate) bare: f64,
 }
 
-/// The guest to its `ready` frame and a bare Python to its first output, in turns. `None` without root.
+/// Times of the guest to its `ready` frame and of a bare Python to its first output, in turns.
+/// `None` without root.
 pub(crate) fn guest_start(archive: &Path, rounds: usize) -> Option<GuestStart> {
     let root = Rootfs::unpack(archive)?;
     let turns = (0..rounds).map(|_| (root.ready(), root.bare()));
@@ -147,7 +150,7 @@ pub(crate) struct Guest {
     pub(crate) echo: Series,
 }
 
-/// Frames to the image's own entrypoint beside lines to an echo, in turns.
+/// Round trips of frames to the image's entrypoint and of lines to an echo, in turns.
 pub(crate) fn guest(engine: &EngineUnderTest, rounds: usize) -> Guest {
     let mut container = Container::start(engine, None);
     container.line();
@@ -174,11 +177,11 @@ pub(crate) fn guest(engine: &EngineUnderTest, rounds: usize) -> Guest {
     }
 }
 
-/// No-op calls of `run_python` on a ready session, as a raw JSON-RPC client sees them.
+/// Times of empty calls of `run_python` on a ready session, as a raw JSON-RPC client sees them.
 pub(crate) fn warm(engine: &EngineUnderTest, rounds: usize) -> Series {
     let mut bridge = Bridge::on(engine);
     bridge.run("pass").succeeded();
-    // A ready session: nothing of its start is going on any more, the spare guest's included.
+    // The session is ready when its start is over, including that of the spare guest.
     let pid = bridge.pid();
     until(limit(20), "the spare guest to be there", || {
         (engine.containers_of(pid).len() == 2).then_some(())

@@ -1,4 +1,4 @@
-//! Rendering: a megabyte of output to text and structured content, whole and cut, in both modes.
+//! Rendering a megabyte of output to text and structured content, whole and cut, in both modes.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use bridge_render::Rendered;
 use bridge_session::{Captured, Ending, RunIdentity, RunOutcome, RunOutput};
 use bridge_settings::OutputMode;
 
-/// The median in milliseconds of `rounds`; `text_bytes` is the room.
+/// The median of `rounds` in milliseconds; `text_bytes` limits the text.
 pub(crate) fn megabyte(mode: OutputMode, text_bytes: u64, rounds: usize) -> f64 {
     let line =
         "a line of output, é and \u{1b}[31mcolours\u{1b}[0m included, as programs print them\n";

@@ -1,23 +1,24 @@
-//! The results: a table for people, JSON for machines, each figure with its floor and its target.
+//! The results as a table for people or JSON for programs, each figure with its lower bound and
+//! target.
 
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
-    /// Nothing is asked.
+    /// The figure has no target.
     None,
-    /// At most.
+    /// At most this value.
     Most(f64),
-    /// Less than.
+    /// Less than this value.
     Less(f64),
-    /// At least.
+    /// At least this value.
     Least(f64),
-    /// At most so many times the floor.
+    /// At most this many times the lower bound.
     Times(f64),
-    /// At most so much over the floor.
+    /// At most this much above the lower bound.
     Over(f64),
 }
 

@@ -1,5 +1,6 @@
-//! The guest's start without an engine: the image's Python in the image's own root filesystem, by chroot. An engine makes the container's process
-//! long before Python is executed, so what the guest says of its age inside a container counts the engine's work as well.
+//! The guest's start without an engine: the image's Python in the image's root file system, by
+//! chroot. An engine makes the container's process long before Python is executed, so the guest's
+//! own age in a container would include the engine's work.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,14 +10,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Part of what is measured, on both sides.
+/// Measured on both sides.
 const ENTER: &str = "mount -t proc proc proc; mount --bind /dev dev; exec chroot . \"$@\"";
 
-/// The image's layers, unpacked.
+/// The unpacked layers of the image.
 pub(crate) struct Rootfs(TempDir);
 
 impl Rootfs {
-    /// `None` where this user may not change the root folder.
+    /// `None` if this user may not change the root folder.
     pub(crate) fn unpack(archive: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             return None;
@@ -41,12 +42,12 @@ impl Rootfs {
         Some(Self(root))
     }
 
-    /// From spawning the entrypoint to its `ready` frame.
+    /// Time from spawning the entrypoint to its `ready` frame.
     pub(crate) fn ready(&self) -> Duration {
         self.first_line(&["/opt/guest/entry.py"], "{\"type\":\"ready\"")
     }
 
-    /// From spawning a bare Python to its first output.
+    /// Time from spawning a bare Python to its first output.
     pub(crate) fn bare(&self) -> Duration {
         self.first_line(&["-c", "print(1)"], "1")
     }

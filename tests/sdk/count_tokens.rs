@@ -1,4 +1,5 @@
-//! `count-tokens`: a JSON array of texts on standard input, the number of `cl100k_base` tokens of each on standard output, as a JSON array.
+//! `count-tokens`: reads a JSON array of texts from standard input and writes the number of
+//! `cl100k_base` tokens of each to standard output as a JSON array.
 #![expect(clippy::print_stdout, reason = "its answer goes there")]
 
 use std::io::stdin;

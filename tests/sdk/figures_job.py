@@ -74,7 +74,7 @@ class Cells:
         return text, [base64.b64decode(image.data) for image in images], links
 
     async def read(self, address: str) -> bytes:
-        """A resource that is no text."""
+        """A resource whose content is binary."""
         content = (await self.client.read_resource(address)).contents[0]
         return base64.b64decode(getattr(content, "blob", ""))
 

@@ -18,7 +18,7 @@ impl Answer {
             .join("\n")
     }
 
-    /// A field of the structured content; null where there is none.
+    /// A field of the structured content; null if it is missing.
     #[must_use]
     pub fn field(&self, name: &str) -> &Value {
         &self.0["structuredContent"][name]
@@ -40,13 +40,13 @@ impl Answer {
         self.string("stdout")
     }
 
-    /// What it wrote to its standard error.
+    /// What the code wrote to its standard error.
     #[must_use]
     pub fn stderr(&self) -> &str {
         self.string("stderr")
     }
 
-    /// The error in words; empty without one.
+    /// The error's text; empty without an error.
     #[must_use]
     pub fn error(&self) -> String {
         match self.field("error") {
@@ -56,16 +56,16 @@ impl Answer {
         }
     }
 
-    /// `kept` or `lost`, where the answer says so.
+    /// `kept` or `lost`, if the answer says so.
     #[must_use]
     pub fn state(&self) -> &str {
         self.string("state")
     }
 
-    /// Asserts success; returns standard output.
+    /// Asserts success and returns standard output.
     ///
     /// # Panics
-    /// With the whole answer, on anything but success.
+    /// On anything but success, with the whole answer.
     #[track_caller]
     pub fn succeeded(&self) -> &str {
         assert!(
@@ -76,10 +76,10 @@ impl Answer {
         self.stdout()
     }
 
-    /// Asserts a status, which must not be success, and that a piece of text can be read by the model.
+    /// Asserts a status, which must not be success, and that the model can read a piece of text.
     ///
     /// # Panics
-    /// With the whole answer, where that is not so.
+    /// If that is not so, with the whole answer.
     #[track_caller]
     pub fn failed(&self, status: &str, telling: &str) -> &Self {
         assert_eq!(self.status(), status, "status of {:#}", self.0);
@@ -91,7 +91,7 @@ impl Answer {
         );
         assert!(
             self.text().contains(telling),
-            "{telling:?} is not told in: {}",
+            "{telling:?} is missing in: {}",
             self.text()
         );
         self

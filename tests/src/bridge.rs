@@ -1,6 +1,8 @@
-//! The bridge under test: a process of its own, spoken to with raw JSON-RPC lines, killed when dropped.
+//! The bridge under test: a process of its own that speaks raw JSON-RPC lines and is killed when
+//! dropped.
 //!
-//! Every read has a deadline, and every line on its standard output must be a JSON-RPC message.
+//! Every read has a deadline, and every line on the bridge's standard output must be a JSON-RPC
+//! message.
 
 mod builder;
 
@@ -22,7 +24,7 @@ use crate::{Answer, process};
 
 pub use builder::Builder;
 
-/// A running bridge.
+/// A running bridge and its connection.
 pub struct Bridge {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -31,15 +33,15 @@ pub struct Bridge {
     home: Home,
     next_id: u64,
     responses: HashMap<u64, Value>,
-    /// Notifications and requests of the server seen while waiting for something else.
+    /// Notifications and requests of the server that arrived while waiting for something else.
     pub notifications: Vec<Value>,
     engine_kept: bool,
 }
 
-/// The bridge's binary: `TEST_BRIDGE`, else the one beside the running test.
+/// The bridge's program: `TEST_BRIDGE`, else the one beside the running test.
 ///
 /// # Panics
-/// When it has not been built.
+/// If it has not been built.
 #[must_use]
 pub fn binary() -> PathBuf {
     let path = env::var_os("TEST_BRIDGE").map_or_else(
@@ -55,7 +57,7 @@ pub fn binary() -> PathBuf {
     );
     assert!(
         path.exists(),
-        "no bridge at {}; `cargo build --workspace` builds it",
+        "no bridge at {}: run `cargo build --workspace`",
         path.display()
     );
     path
@@ -90,35 +92,35 @@ fn collect(mut output: impl Read + Send + 'static) -> Arc<Mutex<Vec<u8>>> {
 }
 
 impl Bridge {
-    /// A bridge that has been initialized, for an engine.
+    /// Starts and initializes a bridge for an engine.
     #[must_use]
     pub fn on(engine: &EngineUnderTest) -> Self {
         Builder::new(Some(engine)).start()
     }
 
-    /// Its process ID.
+    /// The process ID of the bridge.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its home.
+    /// The home folder of the bridge.
     #[must_use]
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// All it has written to standard error so far.
+    /// All that the bridge has written to standard error so far.
     #[must_use]
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap_or_else(PoisonError::into_inner))
             .into_owned()
     }
 
-    /// Writes raw bytes to its standard input.
+    /// Writes raw bytes to the bridge's standard input.
     ///
     /// # Panics
-    /// When it does not take them.
+    /// If the bridge does not read them.
     pub fn write(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("its standard input is open");
         stdin
@@ -127,12 +129,12 @@ impl Bridge {
             .expect("the bridge reads its standard input");
     }
 
-    /// Sends one message.
+    /// Sends one message as a line.
     pub fn send(&mut self, message: &Value) {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    /// Sends a request; returns its ID.
+    /// Sends a request and returns its ID.
     pub fn ask(&mut self, method: &str, parameters: &Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -140,10 +142,10 @@ impl Bridge {
         id
     }
 
-    /// The next message of any kind.
+    /// Reads the next message of any kind.
     ///
     /// # Panics
-    /// When none comes in time, the bridge ended, or the line is no JSON-RPC message.
+    /// If none arrives in time, the bridge has ended, or the line is not a JSON-RPC message.
     #[track_caller]
     pub fn message(&mut self, within: Duration) -> Value {
         match self.lines.recv_timeout(within) {
@@ -163,10 +165,10 @@ impl Bridge {
         }
     }
 
-    /// The response to a request, result or error; what else comes is kept in `notifications`.
+    /// Reads the response to a request, a result or an error; other messages go to `notifications`.
     ///
     /// # Panics
-    /// When it does not come in time.
+    /// If that does not happen in time.
     #[track_caller]
     pub fn response(&mut self, id: u64, within: Duration) -> Value {
         let start = Instant::now();
@@ -187,7 +189,7 @@ impl Bridge {
     /// Sends a request and waits for its result.
     ///
     /// # Panics
-    /// On an error, or when nothing comes.
+    /// On an error, or without a response in time.
     #[track_caller]
     pub fn request(&mut self, method: &str, parameters: &Value) -> Value {
         let id = self.ask(method, parameters);
@@ -200,7 +202,7 @@ impl Bridge {
         response["result"].take()
     }
 
-    /// The handshake of the protocols up to 2025-11-25; returns what the server says of itself.
+    /// Makes the handshake of the protocols up to 2025-11-25; returns the server's result.
     pub fn initialize(&mut self, version: &str) -> Value {
         let result = self.request(
             "initialize",
@@ -210,7 +212,7 @@ impl Bridge {
         result
     }
 
-    /// Sends a call of `run_python` with these arguments; returns the request's ID.
+    /// Sends a call of `run_python` with these arguments and returns the request's ID.
     pub fn ask_run(&mut self, arguments: &Value) -> u64 {
         self.ask(
             "tools/call",
@@ -218,16 +220,16 @@ impl Bridge {
         )
     }
 
-    /// The answer to a call sent before.
+    /// Reads the answer to an earlier call.
     ///
     /// # Panics
-    /// When it does not come in time or is a protocol error.
+    /// If it does not arrive in time or is a protocol error.
     #[track_caller]
     pub fn answer(&mut self, id: u64, within: Duration) -> Answer {
         let mut response = self.response(id, within);
         assert!(
             response.get("error").is_none(),
-            "the call failed as a request: {:#}",
+            "the call is answered with a protocol error: {:#}",
             response["error"]
         );
         Answer(response["result"].take())
@@ -246,11 +248,11 @@ impl Bridge {
         self.call(&json!({"code": code}))
     }
 
-    /// Sends a call and waits until the guest runs its code: a line put in front gives the guest's process a name that the kernel shows
-    /// outside as well. Returns the request's ID.
+    /// Sends a call, waits until the guest runs its code and returns the request's ID. A line in
+    /// front of the code gives the guest's process a name that the kernel shows outside as well.
     ///
     /// # Panics
-    /// When it does not begin in time.
+    /// If the code does not begin in time.
     pub fn begin(&mut self, arguments: &Value) -> u64 {
         let marker = format!("b{:x}-{:x}", self.pid(), self.next_id);
         let code = arguments["code"].as_str().unwrap_or_default();
@@ -264,34 +266,35 @@ impl Bridge {
         id
     }
 
-    /// Closes its standard input.
+    /// Closes the bridge's standard input.
     pub fn close_input(&mut self) {
         self.stdin = None;
     }
 
-    /// Sends it a signal by number.
+    /// Sends a signal by number to the bridge.
     pub fn signal(&self, number: i32) {
         process::signal(self.pid(), number);
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the bridge.
     ///
     /// # Panics
-    /// When it does not come in time.
+    /// If that does not happen in time.
     pub fn wait(&mut self, within: Duration) -> ExitStatus {
         until(within, "the bridge to end", || {
             self.child.try_wait().expect("a child can be waited for")
         })
     }
 
-    /// Closes its input as a client does that is done, and asserts that it ends, cleanly and soon.
+    /// Closes the input, as a client does in the end, and asserts that the bridge ends cleanly and
+    /// soon.
     ///
     /// # Panics
-    /// When it does not end in time, or with a failure.
+    /// If the bridge does not end in time, or fails.
     #[track_caller]
     pub fn finish(mut self) {
         self.close_input();
-        // The bridge gives a slow engine 8 s.
+        // The bridge waits 8 s for a slow engine.
         let status = self.wait(limit(10));
         assert!(
             status.success(),
@@ -303,7 +306,7 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        // A client that is done closes the pipe; what does not heed that is killed.
+        // Closes the pipe as a client does, and kills a bridge that ignores it.
         self.stdin = None;
         let patience = if self.engine_kept { limit(5) } else { limit(2) };
         let start = Instant::now();

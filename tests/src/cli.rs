@@ -1,4 +1,4 @@
-//! The bridge's command line, run to its end under a deadline.
+//! Runs the bridge's command line to its end under a deadline.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -6,23 +6,23 @@ use std::process::Stdio;
 use crate::bridge::Builder;
 use crate::wait::{limit, until};
 
-/// What a command did.
+/// A command that has ended.
 #[derive(Debug)]
 pub struct Ran {
-    /// Its exit status; `None` after a signal.
+    /// Exit status; `None` after a signal.
     pub code: Option<i32>,
-    /// Its standard output.
+    /// Everything on standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// Everything on standard error.
     pub stderr: String,
-    /// The process it was.
+    /// Process ID that the command had.
     pub pid: u32,
 }
 
 /// Runs a command line to its end.
 ///
 /// # Panics
-/// When it cannot be started or does not end in time.
+/// If it cannot be started or does not end in time.
 #[must_use]
 pub fn run(builder: Builder<'_>, arguments: &[&str], input: &[u8]) -> Ran {
     let (mut command, _home) = builder.command();
@@ -35,7 +35,7 @@ pub fn run(builder: Builder<'_>, arguments: &[&str], input: &[u8]) -> Ran {
     let mut stdin = child.stdin.take().expect("its standard input is a pipe");
     let input = input.to_vec();
     let writer = std::thread::spawn(move || {
-        let _ = stdin.write_all(&input); // it may not want it
+        let _ = stdin.write_all(&input); // the command may not read it
     });
     let stdout = reader(child.stdout.take().expect("its standard output is a pipe"));
     let stderr = reader(child.stderr.take().expect("its standard error is a pipe"));

@@ -1,4 +1,5 @@
-//! The container engines that tests run on: shared ones, started by `engines/with.sh`, and private ones for tests that break them.
+//! The container engines that tests run on: shared ones, started by `engines/with.sh`, and private
+//! ones for tests that break them.
 
 use std::env;
 use std::future::Future;
@@ -23,16 +24,16 @@ const ROOTLESS_USER: &str = "mcb-test";
 /// The engines that the suite runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Docker's daemon.
+    /// Docker with its daemon run by root.
     Docker,
-    /// Podman as root.
+    /// Podman run by root.
     PodmanRootful,
     /// Podman as an ordinary user.
     PodmanRootless,
 }
 
 impl Kind {
-    /// Its script under `engines/`.
+    /// The engine's script under `engines/`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,27 +51,28 @@ impl Kind {
     }
 }
 
-/// One engine that answers.
+/// An engine that answers.
 pub struct EngineUnderTest {
-    /// Which one.
+    /// Kind of the engine.
     pub kind: Kind,
-    /// Where, as `unix://...`.
+    /// Address, as `unix://...`.
     pub address: String,
-    /// Its folder, where known: configuration of podman's own command line lies there.
+    /// The engine's folder, if known; it holds the configuration of podman's own command line.
     pub folder: Option<PathBuf>,
-    /// The user as whom the bridge is run against it, unless this process's own.
+    /// The user who runs the bridge against this engine, if not the user of this process.
     pub user: Option<User>,
-    /// A client of the tests' own.
+    /// API client for assertions.
     pub client: Docker,
     runtime: Runtime,
     own: Option<TempDir>,
     test: Option<String>,
 }
 
-/// Runs a test on the shared engine of a kind. Where there is none, that is a failure in CI, and a printed skip elsewhere.
+/// Runs a test on the shared engine of a kind. Without one, the test fails in CI, and is skipped
+/// elsewhere with a printed line.
 ///
 /// # Panics
-/// In CI, when there is none.
+/// In CI, if there is none.
 pub fn with_shared(kind: Kind, module: &str, test: impl FnOnce(&EngineUnderTest)) {
     if let Some(mut engine) = EngineUnderTest::shared(kind) {
         let (_crate_name, path) = module.split_once("::").unwrap_or(("", module));
@@ -84,13 +86,13 @@ impl EngineUnderTest {
     /// The shared engine of a kind.
     ///
     /// # Panics
-    /// In CI, when there is none.
+    /// In CI, if there is none.
     #[must_use]
     pub fn shared(kind: Kind) -> Option<Self> {
         let Ok(address) = env::var(kind.variable()) else {
             assert!(
                 env::var_os("CI").is_none() || env::var_os("TEST_ENGINES_PARTIAL").is_some(),
-                "{} is not set, and CI tests every engine; `make test` starts them",
+                "{} is not set, but CI tests every engine: run `make test`, which starts them",
                 kind.variable()
             );
             eprintln_skip(kind);
@@ -100,15 +102,17 @@ impl EngineUnderTest {
         Some(Self::at(kind, address, folder, None))
     }
 
-    /// An engine of this test's own, ended with the value. `None` where engines of that kind are not tested.
+    /// Starts an engine for this test alone, which ends when the value is dropped. `None` if
+    /// engines of this kind are not tested.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn private(kind: Kind) -> Option<Self> {
         let shared = Self::shared(kind)?;
         if env::var_os("TEST_ENGINE_EXCLUSIVE").is_some() {
-            // The machine is thrown away afterwards, and tests run one at a time: its engine is this test's own.
+            // The virtual machine is thrown away afterwards and runs one test at a time, so its
+            // shared engine can serve as a private one.
             shared.remove_image();
             return Some(shared);
         }
@@ -162,16 +166,17 @@ impl EngineUnderTest {
         }
     }
 
-    /// Runs something asynchronous to its end.
+    /// Runs a future to its end.
     pub fn block<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
 
-    /// Runs the rest of this test in a process of its own where `DOCKER_HOST` is this engine: testcontainers finds engines by nothing
-    /// else, and a running process must not change its environment.
+    /// Runs the rest of this test in another process with `DOCKER_HOST` set to this engine:
+    /// testcontainers finds engines by that variable alone, and a running process must not change
+    /// its environment.
     ///
     /// # Panics
-    /// When it fails there, or the test is none of `each_engine!`.
+    /// If the test fails there, or was not made by `each_engine!`.
     pub fn with_testcontainers<F: Future<Output = ()>>(&self, rest: impl FnOnce() -> F) {
         if env::var("DOCKER_HOST").as_deref() == Ok(&self.address) {
             return self.block(rest());
@@ -185,11 +190,11 @@ impl EngineUnderTest {
             .expect("a test can be run again");
         assert!(
             status.success(),
-            "it failed in the process with DOCKER_HOST"
+            "the test failed in the process with DOCKER_HOST"
         );
     }
 
-    /// The environment that leads a bridge to this engine.
+    /// The environment variables that lead a bridge to this engine.
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
         let host = if self.kind == Kind::Docker {
@@ -200,33 +205,34 @@ impl EngineUnderTest {
         vec![(host.to_owned(), self.address.clone())]
     }
 
-    /// Whether limits hold here: rootless podman has none on cgroup v1.
+    /// Whether the engine enforces limits: rootless podman cannot on cgroup v1.
     #[must_use]
     pub fn enforces_limits(&self) -> bool {
         self.kind != Kind::PodmanRootless || Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
     }
 
-    /// Kills the engine without a word: the processes that serve its API, not the containers.
+    /// Kills the processes that serve the engine's API, but not the containers.
     ///
     /// # Panics
-    /// Where its folder is not known.
+    /// If the engine's folder is not known.
     pub fn kill_service(&self) {
         for pid in self.service() {
             process::signal(pid, 9);
         }
     }
 
-    /// The processor time that the processes have used that serve its API.
+    /// The processor time that the processes serving the engine's API have used.
     ///
     /// # Panics
-    /// Where its folder is not known.
+    /// If the engine's folder is not known.
     #[must_use]
     pub fn processor_time(&self) -> Duration {
         let service = self.service().into_iter();
         service.filter_map(process::processor_time).sum()
     }
 
-    /// The processes that serve its API: rootless podman serves in a child of the process that was started.
+    /// The processes that serve the engine's API; rootless podman serves in a child of the process
+    /// that was started.
     fn service(&self) -> Vec<u32> {
         let folder = self
             .folder
@@ -242,16 +248,17 @@ impl EngineUnderTest {
             .collect()
     }
 
-    /// Loads the image under test unless it is there. Several tests may do so at once; a load is idempotent.
+    /// Loads the image under test unless the engine has it. Several tests may do so at once, as a
+    /// load is idempotent.
     ///
     /// # Panics
-    /// When it cannot be loaded.
+    /// If it cannot be loaded.
     pub fn ensure_image(&self) {
         if !self.has_image() {
             self.load(&image_archive());
             assert!(
                 self.has_image(),
-                "the archive holds another image than the digests say"
+                "the archive holds a different image than the digests name"
             );
         }
     }
@@ -265,10 +272,10 @@ impl EngineUnderTest {
             .any(|id| self.block(self.client.inspect_image(id)).is_ok())
     }
 
-    /// Loads any archive.
+    /// Loads an archive into the engine.
     ///
     /// # Panics
-    /// When the engine refuses it.
+    /// If the engine rejects it.
     pub fn load(&self, archive: &Path) {
         self.block(async {
             let file = tokio::fs::File::open(archive)
@@ -284,7 +291,7 @@ impl EngineUnderTest {
         });
     }
 
-    /// Removes the image under test, by whichever of its IDs the engine knows.
+    /// Removes the image under test by the ID that the engine knows it by.
     pub fn remove_image(&self) {
         let digests = image_digests();
         for id in [&digests.config, &digests.manifest] {
@@ -330,7 +337,7 @@ fn is_root() -> bool {
 /// The archive of the guest image under test.
 ///
 /// # Panics
-/// When `make image` has not been run.
+/// If `make image` has not been run.
 #[must_use]
 pub fn image_archive() -> PathBuf {
     let path = env::var_os("TEST_IMAGE_ARCHIVE").map_or_else(
@@ -342,16 +349,16 @@ pub fn image_archive() -> PathBuf {
     );
     assert!(
         path.exists(),
-        "no guest image at {}; `make image` builds it",
+        "no guest image at {}: run `make image`",
         path.display()
     );
     path
 }
 
-/// What the image under test must be: the committed digests, or those of a refreshed lock.
+/// The expected digests of the image under test: the committed ones, or those of a refreshed lock.
 ///
 /// # Panics
-/// When there are none for this architecture.
+/// If there are none for this architecture.
 #[must_use]
 pub fn image_digests() -> guest_image::Digests {
     match image_lock() {
@@ -363,7 +370,7 @@ pub fn image_digests() -> guest_image::Digests {
     }
 }
 
-/// A lock used instead of the one built in.
+/// The lock that is used instead of the built-in one.
 #[must_use]
 pub fn image_lock() -> Option<PathBuf> {
     env::var_os("TEST_IMAGE_LOCK")
@@ -371,7 +378,7 @@ pub fn image_lock() -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// This machine's architecture in Debian's words.
+/// Debian's name of this machine's architecture.
 #[must_use]
 pub fn architecture() -> &'static str {
     if cfg!(target_arch = "aarch64") {

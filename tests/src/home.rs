@@ -1,4 +1,4 @@
-//! A home of a test's own: nothing of the machine's user is read, nothing is left.
+//! A home folder for one test, so that it reads nothing of the machine's user and leaves nothing.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -16,9 +16,9 @@ pub struct Home {
 /// A user of this machine, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct User {
-    /// User ID.
+    /// The user's number (UID).
     pub uid: u32,
-    /// Group ID.
+    /// The number of the user's group (GID).
     pub gid: u32,
 }
 
@@ -39,10 +39,10 @@ impl User {
 }
 
 impl Home {
-    /// A fresh home; with an owner it is given to that user (which takes root).
+    /// Makes a new home. With an owner it is given to that user, which takes root.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// If it cannot be made.
     #[must_use]
     pub fn new(owner: Option<User>) -> Self {
         let folder = tempfile::Builder::new()
@@ -69,22 +69,22 @@ impl Home {
         }
     }
 
-    /// The folder of all.
+    /// The folder that holds everything.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A path inside.
+    /// A path inside the home.
     #[must_use]
     pub fn join(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Writes a file for the bridge to read; returns its path.
+    /// Writes a file for the bridge to read and returns its path.
     ///
     /// # Panics
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.join(name);
         if let Some(parent) = path.parent() {
@@ -96,12 +96,12 @@ impl Home {
         path
     }
 
-    /// A command that runs as this home's owner, with an environment that holds nothing but this home.
+    /// A command that runs as the owner of this home, with a fresh environment that leads to it.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = match self.owner {
             None => Command::new(program.as_ref()),
             Some(user) => {
-                // It replaces itself with the program: the process ID stays.
+                // setpriv replaces itself with the program, so the process ID stays.
                 let mut command = Command::new("setpriv");
                 command
                     .arg(format!("--reuid={}", user.uid))
@@ -126,7 +126,7 @@ impl Home {
         command
     }
 
-    /// Sockets that lie in this home.
+    /// Sockets in this home.
     #[must_use]
     pub fn sockets(&self) -> Vec<PathBuf> {
         use std::os::unix::fs::FileTypeExt;

@@ -1,6 +1,7 @@
-//! What the integration tests share: the bridge under test over real stdio, the engines it runs on, and what must not be left behind.
+//! What the integration tests share: the bridge under test over real stdio, the engines that it
+//! runs on, and the checks for what it must not leave behind.
 //!
-//! Tests assert on what a client and an engine see, never on the bridge's insides.
+//! Tests assert on what a client and an engine see, never on the internals of the bridge.
 
 pub mod answer;
 pub mod bridge;
@@ -19,7 +20,8 @@ pub use engine::{EngineUnderTest, Kind};
 pub use home::Home;
 pub use wait::{limit, until};
 
-/// Runs functions of `&EngineUnderTest` as one test per engine: `each_engine!(keeps_variables, stops_in_time);`.
+/// Runs functions of `&EngineUnderTest` as one test per engine: `each_engine!(keeps_variables,
+/// stops_in_time);`.
 #[macro_export]
 macro_rules! each_engine {
     ($($name:ident),+ $(,)?) => {$(

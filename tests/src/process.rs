@@ -1,9 +1,9 @@
-//! What the kernel says of processes, from `/proc`.
+//! Facts about processes from `/proc`.
 
 use std::fs;
 use std::time::Duration;
 
-/// Whether a process exists and is no zombie.
+/// Whether a process exists and is not a zombie.
 #[must_use]
 pub fn alive(pid: u32) -> bool {
     state(pid).is_some_and(|state| state != 'Z' && state != 'X')
@@ -44,7 +44,7 @@ fn status_kib(pid: u32, field: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The first living process that calls itself `name` (at most 15 bytes).
+/// The first living process with this name (at most 15 bytes).
 #[must_use]
 pub fn named(name: &str) -> Option<u32> {
     let entries = fs::read_dir("/proc").ok()?;
@@ -58,7 +58,7 @@ pub fn named(name: &str) -> Option<u32> {
         })
 }
 
-/// Living processes that have `text` in their environment or command line, as `pid: command line`.
+/// Living processes with `text` in their environment or command line, as `pid: command line`.
 #[must_use]
 pub fn marked_with(text: &str) -> Vec<String> {
     let own = std::process::id();
@@ -83,7 +83,7 @@ pub fn marked_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Living processes that have `text` in their command line.
+/// Living processes with `text` in their command line.
 #[must_use]
 pub fn with_command(text: &str) -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -107,7 +107,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
         .any(|window| window == text.as_bytes())
 }
 
-/// Sends a signal by number to one process. It may be gone already.
+/// Sends a signal by number to one process, which may be gone already.
 pub fn signal(pid: u32, number: i32) {
     let _ = std::process::Command::new("kill")
         .arg(format!("-{number}"))

@@ -1,14 +1,14 @@
-//! Jobs of the official Python SDK (`tests/sdk`), each run to its end.
+//! Runs jobs of the official Python SDK (`tests/sdk`) to their end.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
 use crate::bridge::Builder;
 
-/// Runs a job with a bridge as its server; returns what it printed.
+/// Runs a job with a bridge as its server and returns what it printed.
 ///
 /// # Panics
-/// When it cannot be run or says that something failed.
+/// If it cannot be run or reports a failure.
 #[must_use]
 pub fn job(builder: Builder<'_>, script: &str, arguments: &[&str]) -> String {
     let (bridge, _home) = builder.command();
@@ -20,10 +20,10 @@ pub fn job(builder: Builder<'_>, script: &str, arguments: &[&str]) -> String {
     run(script, &command, variables)
 }
 
-/// Runs a job with these variables alone; returns what it printed.
+/// Runs a job with only these variables and returns what it printed.
 ///
 /// # Panics
-/// When it cannot be run or says that something failed.
+/// If it cannot be run or reports a failure.
 pub fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
     script: &str,
     arguments: &[&OsStr],

@@ -1,14 +1,15 @@
-//! What `tests/setup` has made for tests, and variables name.
+//! Folders that `tests/setup` has made for tests, named by environment variables.
 
 use std::env;
 use std::path::PathBuf;
 
-/// The folder that a variable names. Without it a printed skip, and a failure in CI unless that asks for a part of the suite.
+/// The folder that a variable names. Without it the test fails in CI, unless only a part of the
+/// suite is asked for, and is skipped elsewhere with a printed line.
 ///
-/// `what` is missed, `why` it has to be there.
+/// `what` is missing then, and `why` says why it must be there.
 ///
 /// # Panics
-/// In CI, where the variable is not set.
+/// In CI, if the variable is not set.
 #[must_use]
 #[expect(
     clippy::print_stderr,

@@ -1,4 +1,5 @@
-//! Tokens as a model would be billed for them, counted by a real tokenizer whose ranks ship in its package.
+//! Counts tokens as a model would be billed for them, with a real tokenizer whose ranks are in its
+//! package.
 
 /// How many `cl100k_base` tokens a text has.
 #[must_use]

@@ -1,8 +1,8 @@
-//! Waiting for conditions with a deadline. The only place where a test's thread rests.
+//! Waits for conditions with a deadline. Nothing else in the tests sleeps.
 
 use std::time::{Duration, Instant};
 
-/// A time limit, stretched where the machine is known to be slow (`TEST_TIME_FACTOR`, set in the virtual machine).
+/// A time limit, multiplied by `TEST_TIME_FACTOR`, which the slow virtual machine sets.
 #[must_use]
 pub fn limit(seconds: u64) -> Duration {
     let factor = std::env::var("TEST_TIME_FACTOR")
@@ -12,10 +12,10 @@ pub fn limit(seconds: u64) -> Duration {
     Duration::from_secs(seconds * factor)
 }
 
-/// Polls until `condition` yields something.
+/// Polls until `condition` returns a value.
 ///
 /// # Panics
-/// When `within` has passed; the panic names `what`.
+/// After `within`, with `what` was waited for.
 pub fn until<T>(within: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {

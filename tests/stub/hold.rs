@@ -7,7 +7,7 @@ use bridge_catalog::{Catalog, SearchPaths};
 use bridge_guardian::Guardian;
 use bridge_upstream::{CallContext, Options, Upstreams};
 
-/// Starts all servers that `file` defines and keeps them until killed.
+/// Starts all servers that `file` defines and keeps them running until this process is killed.
 pub(crate) async fn hold(file: PathBuf) -> anyhow::Result<()> {
     let environment: std::collections::BTreeMap<String, String> = std::env::vars().collect();
     let nowhere = file.with_extension("nowhere");

@@ -1,4 +1,4 @@
-//! The server over streamable HTTP.
+//! The stub server over streamable HTTP.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,12 +17,12 @@ use tokio::sync::mpsc;
 
 use crate::server::Server;
 
-/// What HTTP has to remember.
+/// State of the HTTP server.
 struct Endpoint {
     server: Arc<Server>,
-    /// Session ids, and how many more requests each lives.
+    /// Session IDs, and how many more requests each accepts.
     sessions: Mutex<HashMap<String, usize>>,
-    /// Events that are given to who resumes after the event of this id.
+    /// Events for a client that resumes after the event with this ID.
     kept: Mutex<HashMap<String, mpsc::UnboundedReceiver<Vec<u8>>>>,
 }
 
@@ -151,7 +151,7 @@ impl Endpoint {
     }
 }
 
-/// Each message an event, until the work is done.
+/// Sends each message as an event, until the work is done.
 fn events(queue: mpsc::UnboundedReceiver<Vec<u8>>, session: Option<String>) -> Response {
     let events = futures_util::stream::unfold(queue, |mut queue| async move {
         let message = queue.recv().await?;

@@ -1,9 +1,11 @@
-//! A scriptable MCP server for tests: well-behaved by default, and as bad as its scenario says.
+//! A scriptable MCP server for tests: well-behaved by default, and misbehaving as its scenario
+//! says.
 //!
-//! `stub-server SCENARIO` speaks on its standard streams; `stub-server --http SCENARIO` serves streamable HTTP on a free
-//! port of 127.0.0.1 and writes `listening on http://...` to its standard output. SCENARIO is a file, or JSON itself.
-//! `scenario.rs` says what can be in it. `stub-server --hold FILE` is a bridge that starts the servers of FILE and waits to be
-//! killed; `--guardian` is what it starts beside them.
+//! `stub-server SCENARIO` serves on its standard streams. `stub-server --http SCENARIO` serves
+//! streamable HTTP on a free port of 127.0.0.1 and writes `listening on http://...` to its standard
+//! output. SCENARIO is a file or JSON itself; `scenario.rs` describes its content. `stub-server
+//! --hold FILE` is a bridge that starts the servers of FILE and waits to be killed, and
+//! `--guardian` is the process that it starts beside them.
 
 mod hold;
 mod http;

@@ -1,4 +1,4 @@
-//! What a scenario can say.
+//! The content of a scenario.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,54 +6,57 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The whole file; everything may be left out.
+/// A scenario file; every field is optional.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Scenario {
-    /// Done before anything is read.
+    /// Steps before the first message is read.
     pub(crate) greeting: Vec<Step>,
-    /// Answers to methods by name, in place of the usual ones. `null`: no answer at all.
+    /// Answers to methods by name, instead of the usual ones. `null`: no answer at all.
     pub(crate) methods: BTreeMap<String, Option<Vec<Step>>>,
-    /// Protocol revisions without `initialize` only.
+    /// Whether only protocol revisions without `initialize` are spoken.
     pub(crate) modern: bool,
-    /// The revision that `initialize` is answered with, in place of the one asked for.
+    /// The revision in the answer to `initialize`, instead of the requested one.
     pub(crate) version: Option<String>,
-    /// Capabilities to declare.
+    /// Capabilities that the server declares.
     pub(crate) capabilities: Option<Value>,
-    /// The first list of tools, raw.
+    /// The initial list of tools, as raw JSON.
     pub(crate) tools: Vec<Value>,
-    /// Entries of a page of tools.
+    /// Number of tools on a page of the list.
     pub(crate) page: Option<usize>,
-    /// What calls of a tool do; several lists are for successive calls, the last one for all others.
+    /// The steps of each tool's calls. Several lists are for successive calls, the last one for all
+    /// later calls.
     pub(crate) calls: BTreeMap<String, Vec<Vec<Step>>>,
     /// Stay alive when the input closes, and when asked to end.
     pub(crate) stubborn: bool,
-    /// File to which every message received is appended, one a line, and `started` at each start.
+    /// File to which each received message is appended as a line, and `started` at each start.
     pub(crate) record: Option<PathBuf>,
-    /// How HTTP behaves.
+    /// How the HTTP transport behaves.
     pub(crate) http: Http,
 }
 
-/// How HTTP behaves.
+/// How the HTTP transport behaves.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Http {
-    /// Answer with event streams in place of JSON.
+    /// Answer with event streams instead of JSON.
     pub(crate) sse: bool,
-    /// Give out session ids, and forget them after this many requests each.
+    /// Issue session IDs, and forget each after this many requests.
     pub(crate) session: Option<usize>,
-    /// Without this `Authorization` header: 401, with this challenge.
+    /// Answer requests without this `Authorization` header with 401 and this challenge.
     pub(crate) authorization: Option<String>,
     pub(crate) challenge: Option<String>,
-    /// Answer everything with this status.
+    /// Answer every request with this status.
     pub(crate) status: Option<u16>,
-    /// The transport of 2024: an event stream to read from, and nothing at this address to post to.
+    /// Behave like the transport of 2024: an event stream to read from; posts to
+    /// this address are rejected.
     pub(crate) legacy: bool,
-    /// End event streams before the answer, and give the answer to who resumes.
+    /// End event streams before the answer, and give the answer to a client that resumes.
     pub(crate) interrupt: bool,
 }
 
-/// One thing to do. In texts and values `$id`, `$token`, `$arguments`, `$answer` and `$env:NAME` stand for what they say.
+/// One step. In texts and values, `$id`, `$token`, `$arguments`, `$answer` and `$env:NAME` are
+/// replaced.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Step {
@@ -65,36 +68,37 @@ pub(crate) enum Step {
     Echo,
     /// Answer with a text of this many bytes.
     Big(usize),
-    /// Write this to the client as it is.
+    /// Write this text to the client as it is.
     Raw(String),
-    /// Write these bytes (base64).
+    /// Write these bytes, given in Base64.
     RawBase64(String),
-    /// Write so much of `x` to stdout, without a newline.
+    /// Write this many `x` to stdout, without a newline.
     Flood(usize),
     /// Write this many bytes to stderr.
     StderrFlood(usize),
-    /// Write this to stderr.
+    /// Write this text to stderr.
     Stderr(String),
-    /// Wait.
+    /// Wait for this many milliseconds.
     SleepMs(u64),
-    /// Connect to this Unix socket and wait until it is closed.
+    /// Connect to this Unix socket and wait until the other side closes it.
     Gate(PathBuf),
     /// Wait until the client has cancelled this request.
     UntilCancelled,
-    /// Wait until this many calls wait here, then let them go, the last one first.
+    /// Wait until this many calls wait here, then release them, the last one first.
     Reverse(usize),
-    /// End at once with this status.
+    /// Exit at once with this status.
     Exit(i32),
     /// End by this signal.
     Signal(i32),
     /// Close standard output and stay.
     CloseOutput,
-    /// Start a process in the background that holds the standard streams, and write its id to this file.
+    /// Start a background process that holds the standard streams, and write its ID to this file.
     Spawn(Vec<String>, PathBuf),
-    /// Notify: method and parameters.
+    /// Send a notification with this method and these parameters.
     Notify(String, Value),
-    /// Ask the client (method, parameters) and wait for the answer, which `$answer` is from then on.
+    /// Send the client a request (method, parameters) and wait for the answer, which `$answer` then
+    /// stands for.
     Ask(String, Value),
-    /// From now on these are the tools.
+    /// Replace the list of tools.
     Tools(Vec<Value>),
 }

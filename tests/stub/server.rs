@@ -1,4 +1,4 @@
-//! The server itself, apart from its transport.
+//! The stub server, independent of its transport.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::scenario::{Scenario, Step};
 
-/// Where what is written for one request goes: the standard output, or the response to its POST.
+/// Output for one request: the standard output, or the response to its POST.
 pub(crate) type Output = mpsc::UnboundedSender<Vec<u8>>;
 
-/// The server's state.
+/// State of the server.
 pub(crate) struct Server {
     pub(crate) scenario: Scenario,
     tools: Mutex<Vec<Value>>,
@@ -32,8 +32,8 @@ pub(crate) struct Server {
     pub(crate) output_closed: Notify,
 }
 
-/// What `$...` stands for.
-struct Words<'a> {
+/// The values of `$...` in texts.
+struct Variables<'a> {
     id: &'a Value,
     token: Value,
     arguments: Value,
@@ -67,7 +67,7 @@ impl Server {
     }
 
     pub(crate) async fn greet(&self, output: &Output) -> anyhow::Result<()> {
-        let words = Words {
+        let words = Variables {
             id: &Value::Null,
             token: Value::Null,
             arguments: Value::Null,
@@ -76,7 +76,7 @@ impl Server {
         self.run(&self.scenario.greeting, words, output).await
     }
 
-    /// Notes a message, or anything else.
+    /// Appends a line to the record file.
     pub(crate) fn record(&self, what: &Value) -> anyhow::Result<()> {
         if let Some(record) = &self.record {
             let mut file = record.lock().map_err(|_| anyhow::anyhow!("poisoned"))?;
@@ -85,7 +85,7 @@ impl Server {
         Ok(())
     }
 
-    /// Answers one message of the client.
+    /// Handles one message from the client.
     pub(crate) async fn handle(
         self: Arc<Self>,
         message: Value,
@@ -108,7 +108,7 @@ impl Server {
             }
             return Ok(());
         };
-        let words = Words {
+        let words = Variables {
             id,
             token: params
                 .pointer("/_meta/progressToken")
@@ -199,7 +199,7 @@ impl Server {
     async fn run(
         &self,
         steps: &[Step],
-        mut words: Words<'_>,
+        mut words: Variables<'_>,
         output: &Output,
     ) -> anyhow::Result<()> {
         for step in steps {
@@ -298,7 +298,7 @@ impl Server {
             .unwrap_or_else(|| answer["error"].take()))
     }
 
-    /// Each waits for the one that came after it to be done.
+    /// Waits for `count` calls; each goes on when the one that arrived after it is done.
     async fn reverse(&self, count: usize) -> anyhow::Result<()> {
         let (sender, turn) = oneshot::channel::<oneshot::Sender<()>>();
         let all = {
@@ -316,7 +316,7 @@ impl Server {
             });
         }
         let done = turn.await?;
-        // The answer is queued before the next task that waits can run.
+        // The answer is queued before the next waiting task can run.
         tokio::spawn(async move {
             tokio::task::yield_now().await;
             let _ = done.send(());
@@ -325,7 +325,7 @@ impl Server {
     }
 }
 
-impl Words<'_> {
+impl Variables<'_> {
     fn fill(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => match text.as_str() {

@@ -1,4 +1,4 @@
-//! The server on its standard streams.
+//! The stub server on its standard streams.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) async fn serve(server: Arc<Server>) -> anyhow::Result<()> {
         std::future::pending::<()>().await;
     }
     drop(output);
-    // What is still being worked on ends with the process.
+    // Unfinished work ends with the process.
     let _ = tokio::time::timeout(std::time::Duration::from_millis(100), writer).await;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What a client reads besides plain output: cut output and its rest, previews, pictures, files as resources.
+//! Answers beyond plain output: cut output and its rest, previews, pictures, and files as
+//! resources.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +8,7 @@ use integration_tests::bridge::Builder;
 use integration_tests::{Answer, Bridge, EngineUnderTest, cli, each_engine, limit};
 use serde_json::{Value, json};
 
-/// A picture of two pixels, made by hand.
+/// A handmade picture of two pixels.
 const PNG: &str = r#"
 import struct, zlib
 def chunk(kind, data): return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -24,17 +25,17 @@ fn uri(path: &str) -> String {
     format!("resource://mcp-code-bridge/session/default/files/{path}")
 }
 
-/// The message of the error that reading this resource ends with.
-fn refusal(bridge: &mut Bridge, uri: &str) -> String {
+/// The error message of reading this resource.
+fn read_error(bridge: &mut Bridge, uri: &str) -> String {
     let id = bridge.ask("resources/read", &json!({ "uri": uri }));
     let response = bridge.response(id, limit(40));
     response["error"]["message"]
         .as_str()
-        .unwrap_or_else(|| panic!("{uri} was read: {response:.300}"))
+        .unwrap_or_else(|| panic!("{uri} can be read: {response:.300}"))
         .to_owned()
 }
 
-fn output_over_the_budget_is_cut_and_stays(engine: &EngineUnderTest) {
+fn output_over_the_budget_is_cut_and_kept_in_the_guest(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.run("for n in range(20_000): print('row', n)");
     let text = answer.text();
@@ -58,7 +59,7 @@ fn output_over_the_budget_is_cut_and_stays(engine: &EngineUnderTest) {
     assert!(small.text().len() < 600, "{}", small.text());
 }
 
-fn odd_values_break_nothing(engine: &EngineUnderTest) {
+fn unusual_values_can_be_shown(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     for (code, expected) in [
         ("float('nan')", "nan"),
@@ -105,7 +106,7 @@ fn pictures_arrive_as_images(engine: &EngineUnderTest) {
     assert_eq!(blocks(&answer, "image").len(), 0);
 }
 
-fn files_are_resources_as_long_as_their_sandbox_lives(engine: &EngineUnderTest) {
+fn files_are_resources_while_their_sandbox_lives(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.run("import os\nwith open('out/a b.csv', 'w') as f: _ = f.write('1,é')\nos.mkdir('out/sub'); open('out/sub/x.bin', 'wb').write(b'\\xff' * 3_000_000);\nopen('/workspace/secret', 'w').write('s'); os.symlink('/etc/passwd', 'out/link'); os.symlink('/', 'out/root');");
     answer.succeeded();
@@ -138,16 +139,16 @@ fn files_are_resources_as_long_as_their_sandbox_lives(engine: &EngineUnderTest) 
         "missing",
         "sub/../../secret",
     ] {
-        let told = refusal(&mut bridge, &uri(path));
+        let told = read_error(&mut bridge, &uri(path));
         assert!(
-            told.contains("no file") || told.contains("no resource"),
+            told.contains("cannot read file") || told.contains("no resource"),
             "{path}: {told}"
         );
     }
     bridge
         .run("with open('out/large', 'wb') as f: f.truncate(9_000_000);")
         .succeeded();
-    let told = refusal(&mut bridge, &uri("large"));
+    let told = read_error(&mut bridge, &uri("large"));
     assert!(
         told.contains("has 9000000 bytes; at most 8388608"),
         "{told}"
@@ -164,17 +165,17 @@ fn files_are_resources_as_long_as_their_sandbox_lives(engine: &EngineUnderTest) 
     bridge
         .run("for n in range(120): os.remove(f'out/m{n:03}')")
         .succeeded();
-    // While code runs.
+    // Files can be read while code runs.
     let running = bridge.begin(&json!({"code": "import time\nwhile not os.path.exists('out/stop'): time.sleep(0.01)", "timeout": 100}));
     let read = bridge.request("resources/read", &json!({"uri": uri("a%20b.csv")}));
     assert_eq!(read["contents"][0]["text"], "1,é");
     bridge.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": running}}));
     let _ = bridge.call(&json!({"code": "import os\nos._exit(3)"}));
-    let told = refusal(&mut bridge, &uri("a%20b.csv"));
+    let told = read_error(&mut bridge, &uri("a%20b.csv"));
     assert!(told.contains("has no sandbox now"), "{told}");
 }
 
-fn the_command_line_saves_what_is_shown_and_left(engine: &EngineUnderTest) {
+fn run_saves_displays_and_files_to_a_folder(engine: &EngineUnderTest) {
     let folder = tempfile::tempdir().unwrap();
     // The bridge of the rootless engine is another user's.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
@@ -191,9 +192,9 @@ fn the_command_line_saves_what_is_shown_and_left(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    output_over_the_budget_is_cut_and_stays,
-    odd_values_break_nothing,
+    output_over_the_budget_is_cut_and_kept_in_the_guest,
+    unusual_values_can_be_shown,
     pictures_arrive_as_images,
-    files_are_resources_as_long_as_their_sandbox_lives,
-    the_command_line_saves_what_is_shown_and_left,
+    files_are_resources_while_their_sandbox_lives,
+    run_saves_displays_and_files_to_a_folder,
 );

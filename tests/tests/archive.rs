@@ -1,4 +1,4 @@
-//! Image archives taken apart, tampered with, and put together again with sums that fit.
+//! Takes image archives apart, changes them, and puts them together again with matching digests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The files of an archive.
+/// The files of an image archive.
 pub(crate) struct Archive(BTreeMap<String, Vec<u8>>);
 
 pub(crate) fn sha256(bytes: &[u8]) -> String {
@@ -54,8 +54,8 @@ impl Archive {
         serde_json::from_slice(&self.0[name]).unwrap()
     }
 
-    /// Changes the image's config and everything that names it: a well-formed image with another ID. Returns the new manifest's and
-    /// config's digests.
+    /// Changes the image's config and everything that names it, which makes a well-formed image
+    /// with another ID. Returns the digests of the new manifest and config.
     pub(crate) fn change_config(&mut self, change: impl FnOnce(&mut Value)) -> (String, String) {
         let mut list = self.json("manifest.json");
         let old = list[0]["Config"].as_str().unwrap().to_owned();
@@ -93,7 +93,7 @@ impl Archive {
         )
     }
 
-    /// Flips one bit of text in the last layer and leaves all sums as they are.
+    /// Flips one bit of text in the last layer and leaves all digests as they are.
     pub(crate) fn damage_layer(&mut self) {
         let list = self.json("manifest.json");
         let layers = list[0]["Layers"].as_array().unwrap();

@@ -1,4 +1,5 @@
-//! Servers that ask the user while code runs, end to end: the official Python SDK as the client, the stub as the server.
+//! Servers that ask the user while code runs, end to end, with the official Python SDK as the
+//! client and the stub as the server.
 
 use integration_tests::bridge::Builder;
 use integration_tests::{EngineUnderTest, each_engine, sdk};

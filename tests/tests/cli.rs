@@ -11,7 +11,7 @@ fn no_engine<'a>() -> Builder<'a> {
     Builder::new(None).variable("PATH", "/nowhere")
 }
 
-fn run_speaks_in_exit_codes(engine: &EngineUnderTest) {
+fn run_has_documented_exit_codes(engine: &EngineUnderTest) {
     for (arguments, input, code, stdout) in [
         (vec!["run", "-c", "print('hello')"], "", 0, "hello\n"),
         (vec!["run", "-"], "print('from stdin')", 0, "from stdin\n"),
@@ -40,7 +40,7 @@ fn run_speaks_in_exit_codes(engine: &EngineUnderTest) {
     }
 }
 
-fn run_keeps_the_streams_apart(engine: &EngineUnderTest) {
+fn run_keeps_stdout_and_stderr_apart(engine: &EngineUnderTest) {
     let builder = Builder::new(Some(engine));
     let file = builder.home().write(
         "home/program.py",
@@ -70,7 +70,7 @@ fn run_keeps_the_streams_apart(engine: &EngineUnderTest) {
     );
 }
 
-fn doctor_finds_nothing_wrong(engine: &EngineUnderTest) {
+fn doctor_passes_on_a_working_machine(engine: &EngineUnderTest) {
     let ran = run(Builder::new(Some(engine)), &["doctor", "--json"], b"");
     let told: Value = serde_json::from_str(&ran.stdout)
         .unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr));
@@ -93,7 +93,7 @@ fn doctor_finds_nothing_wrong(engine: &EngineUnderTest) {
 }
 
 #[test]
-fn doctor_says_what_is_missing() {
+fn doctor_names_what_is_missing() {
     let ran = run(no_engine(), &["doctor", "--json"], b"");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -108,14 +108,14 @@ fn doctor_says_what_is_missing() {
 }
 
 #[test]
-fn without_an_engine_run_says_so() {
+fn run_without_an_engine_is_an_error() {
     let ran = run(no_engine(), &["run", "-c", "print(1)"], b"");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
     assert!(ran.stderr.contains("no container engine"), "{}", ran.stderr);
 }
 
 #[test]
-fn wrong_usage_is_2() {
+fn wrong_usage_exits_with_2() {
     for arguments in [
         vec!["run"],
         vec!["run", "-c"],
@@ -142,7 +142,7 @@ fn wrong_usage_is_2() {
 }
 
 #[test]
-fn bad_settings_name_the_variable_and_what_is_accepted() {
+fn wrong_settings_name_the_variable_and_accepted_values() {
     for (variable, value) in [
         ("MCP_BRIDGE_TIMEOUT", "-4"),
         ("MCP_BRIDGE_MEMORY", "lots"),
@@ -211,7 +211,7 @@ fn image_commands_load_and_verify(engine: &EngineUnderTest) {
     }
 }
 
-/// Definitions of the tests: one that works, one that ends, one that is wrong, one that is switched off.
+/// Four server definitions: one that works, one that exits, one that is wrong, and a disabled one.
 fn with_servers() -> Builder<'static> {
     let builder = no_engine();
     let issue = json!({"name": "create-issue", "description": "Open a new issue", "inputSchema":
@@ -274,7 +274,7 @@ fn servers_are_listed_with_their_files_and_problems() {
 }
 
 #[test]
-fn servers_are_checked_and_their_tools_found_afterwards() {
+fn checked_servers_have_searchable_tools() {
     let builder = with_servers();
     let (mut check, home) = builder.command();
     let output = check
@@ -307,7 +307,7 @@ fn servers_are_checked_and_their_tools_found_afterwards() {
     );
     assert_eq!(of_name(&told["servers"], "wrong")["status"], "broken");
 
-    // Another process, which starts nothing, knows the tools now.
+    // Another process, which starts nothing, now knows the tools too.
     let search = |arguments: &[&str]| {
         let mut command = home.command(integration_tests::bridge::binary());
         command
@@ -364,8 +364,8 @@ fn doctor_names_wrong_definitions() {
 }
 
 each_engine!(
-    run_speaks_in_exit_codes,
-    run_keeps_the_streams_apart,
-    doctor_finds_nothing_wrong,
+    run_has_documented_exit_codes,
+    run_keeps_stdout_and_stderr_apart,
+    doctor_passes_on_a_working_machine,
     image_commands_load_and_verify
 );

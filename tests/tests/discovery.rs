@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::archive::sha256;
 
-/// A bridge for an engine whose address it is not told.
+/// A bridge for an engine that is not told the engine's address.
 fn untold(engine: &EngineUnderTest) -> Builder<'_> {
     Builder::new(Some(engine))
         .variable("DOCKER_HOST", "")
@@ -19,7 +19,7 @@ fn socket(engine: &EngineUnderTest) -> &str {
     engine.address.strip_prefix("unix://").unwrap()
 }
 
-fn podmans_socket_of_the_user(engine: &EngineUnderTest) {
+fn podman_socket_of_the_user_is_found(engine: &EngineUnderTest) {
     if engine.kind == Kind::Docker {
         return;
     }
@@ -35,7 +35,7 @@ fn podmans_socket_of_the_user(engine: &EngineUnderTest) {
     bridge.finish();
 }
 
-fn dockers_current_context(engine: &EngineUnderTest) {
+fn current_docker_context_is_found(engine: &EngineUnderTest) {
     if engine.kind != Kind::Docker {
         return;
     }
@@ -55,7 +55,8 @@ fn dockers_current_context(engine: &EngineUnderTest) {
     bridge.finish();
 }
 
-/// Where podman is installed and no socket answers, the bridge starts the service itself, and ends it with itself.
+/// If podman is installed and no socket answers, the bridge starts the service, and ends it when it
+/// ends itself.
 fn heavy_podman_is_started_and_ended(engine: &EngineUnderTest) {
     if engine.kind != Kind::PodmanRootless {
         return;
@@ -91,7 +92,7 @@ fn heavy_podman_is_started_and_ended(engine: &EngineUnderTest) {
 }
 
 #[test]
-fn what_was_tried_is_named() {
+fn error_names_every_address_that_was_tried() {
     let mut bridge = Builder::new(None)
         .variable("PATH", "/nowhere")
         .variable("CONTAINER_HOST", "unix:///no/such/podman.sock")
@@ -106,7 +107,7 @@ fn what_was_tried_is_named() {
 }
 
 each_engine!(
-    podmans_socket_of_the_user,
-    dockers_current_context,
+    podman_socket_of_the_user_is_found,
+    current_docker_context_is_found,
     heavy_podman_is_started_and_ended
 );

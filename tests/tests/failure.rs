@@ -1,4 +1,4 @@
-//! Whatever breaks: a clear error, and nothing hangs.
+//! Failures of the environment give a clear error, and nothing hangs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use integration_tests::bridge::Builder;
 use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, limit};
 use serde_json::json;
 
-fn an_engine_that_dies_mid_run_is_an_error(kind: Kind) {
+fn engine_that_dies_during_a_run_is_an_error(kind: Kind) {
     let Some(engine) = EngineUnderTest::private(kind) else {
         return;
     };
@@ -30,15 +30,15 @@ fn an_engine_that_dies_mid_run_is_an_error(kind: Kind) {
 
 #[test]
 fn heavy_docker_dies_mid_run() {
-    an_engine_that_dies_mid_run_is_an_error(Kind::Docker);
+    engine_that_dies_during_a_run_is_an_error(Kind::Docker);
 }
 
 #[test]
 fn heavy_podman_dies_mid_run() {
-    an_engine_that_dies_mid_run_is_an_error(Kind::PodmanRootless);
+    engine_that_dies_during_a_run_is_an_error(Kind::PodmanRootless);
 }
 
-/// The engine's disk is a small file system that is filled up.
+/// The engine's disk is a small file system that becomes full.
 #[test]
 fn heavy_full_disk_is_named() {
     let Some(probe) = EngineUnderTest::shared(Kind::Docker) else {
@@ -80,7 +80,7 @@ fn heavy_full_disk_is_named() {
     drop(full);
 }
 
-/// A mounted file system with a docker in it.
+/// A mounted file system that holds docker's data.
 struct Full(std::path::PathBuf);
 
 impl Drop for Full {
@@ -94,11 +94,11 @@ impl Drop for Full {
     }
 }
 
-/// State cannot be written: code still runs where it does not need that; what needs it says so.
-fn an_unwritable_state_folder_is_no_reason_to_stop(engine: &EngineUnderTest) {
+/// Code that needs no state still runs; code that saves something gets an error.
+fn code_runs_with_an_unwritable_state_folder(engine: &EngineUnderTest) {
     let builder = Builder::new(Some(engine));
     let locked = builder.home().write("locked/file", "");
-    // Root writes anywhere: a file in the folder's place stops root as well.
+    // Root can write anywhere, but not into a file that is in the folder's place.
     std::fs::set_permissions(
         locked.parent().unwrap(),
         std::fs::Permissions::from_mode(0o500),
@@ -121,7 +121,7 @@ fn an_unwritable_state_folder_is_no_reason_to_stop(engine: &EngineUnderTest) {
 }
 
 #[test]
-fn malformed_input_does_not_end_it() {
+fn malformed_input_does_not_end_the_bridge() {
     let mut bridge = Builder::new(None).variable("PATH", "/nowhere").start();
     for line in [
         "",
@@ -153,14 +153,14 @@ fn malformed_input_does_not_end_it() {
     bridge.finish();
 }
 
-fn lone_surrogates_are_no_trouble(engine: &EngineUnderTest) {
+fn lone_surrogates_do_not_end_the_connection(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let raw = r#"{"jsonrpc":"2.0","id":70000,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"print('\ud800')"}}}"#;
     bridge.write(raw.as_bytes());
     bridge.write(b"\n");
-    // Whether it is refused as JSON, or Python refuses to print it: the connection lives.
+    // Whether the JSON is rejected or Python fails to print the text, the connection goes on.
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
-    // Printing one is an error in Python, or made visible; it is never lost without a word.
+    // Printing one is an error in Python or is made visible, but never lost silently.
     let answer = bridge.run("print('\\ud800')");
     assert!(
         answer.status() == "error" && answer.text().contains("surrogates")
@@ -180,6 +180,6 @@ fn lone_surrogates_are_no_trouble(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    an_unwritable_state_folder_is_no_reason_to_stop,
-    lone_surrogates_are_no_trouble,
+    code_runs_with_an_unwritable_state_folder,
+    lone_surrogates_do_not_end_the_connection,
 );

@@ -1,7 +1,9 @@
-//! Packages from Python's index in the guest image, end to end: a folder of wheels, a lock, an image, and figures out of a container as a client sees them.
+//! Packages from Python's index in the guest image, end to end: from a folder of wheels over a lock
+//! and an image to figures that a client sees.
 //!
-//! `tests/setup/wheels.sh` downloads the wheels and `TEST_WHEELS` says where; without them this is a failure in CI, and a printed skip
-//! elsewhere. On one engine: what differs between engines is tested with pictures that need no packages.
+//! `tests/setup/wheels.sh` downloads the wheels and `TEST_WHEELS` names their folder; without them
+//! the test fails in CI and is skipped elsewhere. It runs on one engine, since other tests cover
+//! the differences between engines with pictures that need no packages.
 
 use std::env;
 use std::ffi::OsStr;
@@ -19,7 +21,7 @@ fn wheels() -> Option<PathBuf> {
     setup::folder("TEST_WHEELS", "wheels", why)
 }
 
-/// Runs `guest-image` with a cache below `folder`; its exit status, and what it said.
+/// Runs `guest-image` with a cache below `folder`; returns its exit status, stdout and stderr.
 fn guest_image<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> (Option<i32>, String, String) {
     let ran = Command::new(integration_tests::bridge::binary().with_file_name("guest-image"))
         .args(arguments)
@@ -30,7 +32,7 @@ fn guest_image<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> (Option<i32>,
     (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
 }
 
-/// The image with these wheels: its lock and its archive.
+/// Builds the image with these wheels; returns its lock and its archive.
 fn build(folder: &Path, wheels: &Path) -> (PathBuf, PathBuf) {
     let (lock, inputs) = (folder.join("mine.json"), folder.join("inputs"));
     fs::create_dir(&inputs).unwrap();
@@ -59,7 +61,7 @@ fn build(folder: &Path, wheels: &Path) -> (PathBuf, PathBuf) {
     assert_eq!(code, Some(0), "{told}");
     let (mut code, mut built, mut told) = guest_image(folder, &make);
     if code == Some(4) {
-        // A pinned package of Debian is gone from the mirror: the documented way out.
+        // The mirror no longer has a pinned package of Debian: follow the documented way out.
         let (refreshed, _, why) = guest_image(folder, &[&pin[..], &["--refresh"]].concat());
         assert_eq!(refreshed, Some(0), "{told}\n{why}");
         (code, built, told) = guest_image(folder, &make);

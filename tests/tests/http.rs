@@ -1,4 +1,4 @@
-//! The face over HTTP: who gets in, what is bounded, and that nothing is left.
+//! The server over HTTP: who is let in, what is limited, and that nothing is left behind.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use integration_tests::{EngineUnderTest, Home, each_engine, limit, process, sdk,
 const TOKEN: &str = "token-of-the-tests-0123456789";
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
-/// A bridge that listens, killed when dropped.
+/// A bridge that serves HTTP and is killed when dropped.
 struct Listening {
     child: Child,
     address: SocketAddr,
@@ -20,7 +20,7 @@ struct Listening {
 }
 
 impl Listening {
-    /// With a token from a file, or one of its own.
+    /// Starts a bridge with a token from a file, or one that it makes.
     fn start(engine: Option<&EngineUnderTest>, has_file: bool) -> Self {
         let mut builder = Builder::new(engine)
             .argument("serve")
@@ -55,19 +55,20 @@ impl Listening {
         }
     }
 
-    /// Writes a request, and reads the answer to its end, which the server is asked for; or for as long as it says something.
+    /// Writes a request that asks the server to close, and reads the answer until the connection is
+    /// closed or quiet.
     fn ask(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(limit(20))).unwrap();
-        // What is refused early is not read to its end.
+        // The server does not read a request to its end if it rejects it early.
         let _ = stream.write_all(request.as_bytes());
         let mut answer = Vec::new();
-        // A connection that is reset has said what it had to say.
+        // The answer is complete even if the connection is reset afterwards.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// Posts a body with these further headers; the status of the answer, and all of it.
+    /// Posts a body with additional headers; returns the status and the whole answer.
     fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
         let mut request = format!(
             "POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
@@ -100,7 +101,7 @@ impl Drop for Listening {
 }
 
 #[test]
-fn only_holders_of_the_token_get_in_and_no_web_page() {
+fn requests_without_the_token_or_from_web_pages_are_rejected() {
     let bridge = Listening::start(None, true);
     let bearer = format!("Bearer {TOKEN}");
     let token = ("Authorization", bearer.as_str());
@@ -128,14 +129,17 @@ fn only_holders_of_the_token_get_in_and_no_web_page() {
     assert_eq!(status, 200, "{answer}");
     assert!(answer.contains("mcp-code-bridge"), "{answer}");
     let told = std::fs::read_to_string(&bridge.log).unwrap();
-    assert!(!told.contains(TOKEN), "the token is told nobody: {told}");
+    assert!(
+        !told.contains(TOKEN),
+        "the token must not be printed: {told}"
+    );
     assert!(bridge.home.path().exists());
     let status = bridge.end(15);
     assert_eq!(status.code(), Some(128 + 15));
 }
 
 #[test]
-fn a_token_is_made_and_told_where_none_is_given() {
+fn token_is_made_and_printed_if_none_is_given() {
     let bridge = Listening::start(None, false);
     let told = std::fs::read_to_string(&bridge.log).unwrap();
     let token = told.split_once("token: ").unwrap().1;
@@ -147,7 +151,7 @@ fn a_token_is_made_and_told_where_none_is_given() {
 }
 
 #[test]
-fn nonsense_is_refused_and_the_next_one_is_served() {
+fn invalid_requests_are_rejected_and_the_next_one_is_served() {
     let bridge = Listening::start(None, true);
     let bearer = format!("Bearer {TOKEN}");
     let token = ("Authorization", bearer.as_str());
@@ -171,12 +175,12 @@ fn nonsense_is_refused_and_the_next_one_is_served() {
     }
     let large = format!("\"{}\"", "x".repeat(33 << 20));
     let (status, answer) = bridge.post("/mcp", &[token], &large);
-    // It may be cut off while it still writes, and then reads nothing.
+    // The client may be cut off while it still writes, and then reads nothing.
     assert!(
         status == 413 || answer.is_empty(),
         "{status}: {answer:.300}"
     );
-    // As many as there may be, all open and silent.
+    // Opens as many connections as are allowed, all of them silent.
     let open: Vec<_> = (0..100)
         .map(|_| TcpStream::connect(bridge.address).unwrap())
         .collect();
@@ -186,7 +190,7 @@ fn nonsense_is_refused_and_the_next_one_is_served() {
 }
 
 #[test]
-fn so_many_clients_and_no_more() {
+fn number_of_clients_is_limited() {
     let bridge = Listening::start(None, true);
     let bearer = format!("Bearer {TOKEN}");
     let token = ("Authorization", bearer.as_str());
@@ -216,7 +220,7 @@ fn so_many_clients_and_no_more() {
 }
 
 #[test]
-fn bad_addresses_and_tokens_are_named() {
+fn wrong_addresses_and_token_files_are_named() {
     let run = |arguments: &[&str]| {
         let mut builder = Builder::new(None).argument("serve");
         for argument in arguments {
@@ -242,10 +246,13 @@ fn bad_addresses_and_tokens_are_named() {
         "/nowhere/token",
     ]);
     assert_eq!(code, Some(2), "{told}");
-    assert!(told.contains("/nowhere/token cannot be read"), "{told}");
+    assert!(
+        told.contains("cannot read the token file /nowhere/token"),
+        "{told}"
+    );
 }
 
-fn the_official_client_over_http(engine: &EngineUnderTest) {
+fn official_python_client_works_over_http(engine: &EngineUnderTest) {
     let bridge = Listening::start(Some(engine), true);
     let (url, pid) = (format!("http://{}/mcp", bridge.address), bridge.child.id());
     let options = [
@@ -267,7 +274,7 @@ fn the_official_client_over_http(engine: &EngineUnderTest) {
     engine.assert_nothing_left_of(pid);
 }
 
-fn a_killed_listener_leaves_nothing(engine: &EngineUnderTest) {
+fn killed_http_bridge_leaves_nothing(engine: &EngineUnderTest) {
     let bridge = Listening::start(Some(engine), true);
     let bearer = format!("Bearer {TOKEN}");
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -288,6 +295,6 @@ fn a_killed_listener_leaves_nothing(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    the_official_client_over_http,
-    a_killed_listener_leaves_nothing
+    official_python_client_works_over_http,
+    killed_http_bridge_leaves_nothing
 );

@@ -1,4 +1,4 @@
-//! No container is ever made from an image that is not the locked one.
+//! Containers are made from the locked image only.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use crate::archive::Archive;
 use crate::world;
 
-/// An engine of a test's own, without the image.
+/// A private engine without the image.
 pub(crate) fn empty_engine(kind: Kind) -> Option<EngineUnderTest> {
     EngineUnderTest::private(kind)
 }
 
-/// Asks for a run that must be refused before a container exists, and tells what must be told.
+/// Asserts that a run is rejected before a container exists, with an error that holds these words.
 #[track_caller]
 fn assert_refused(engine: &EngineUnderTest, builder: Builder<'_>, words: &[&str]) {
     let mut bridge = builder.start();
@@ -36,7 +36,7 @@ fn assert_refused(engine: &EngineUnderTest, builder: Builder<'_>, words: &[&str]
     bridge.finish();
 }
 
-/// A tampered archive that the bridge's user can read.
+/// A changed archive that the bridge's user can read.
 fn tampered(builder: Builder<'_>, change: impl FnOnce(&mut Archive)) -> (Builder<'_>, PathBuf) {
     let mut archive = Archive::read(&engine::image_archive());
     change(&mut archive);
@@ -62,7 +62,7 @@ fn absent_image(kind: Kind) {
     let missing = nowhere().variable("MCP_BRIDGE_IMAGE_ARCHIVE", "/no/such/archive.tar");
     assert_refused(&engine, missing, &["/no/such/archive.tar"]);
 
-    // Another image under the name: names mean nothing.
+    // Another image under the same name is not accepted.
     let foreign = tampered(nowhere(), |archive| {
         archive.change_config(|config| {
             config["config"]["Env"]
@@ -74,13 +74,13 @@ fn absent_image(kind: Kind) {
     engine.load(&foreign.1);
     assert_refused(&engine, nowhere(), &["image"]);
 
-    // An archive with another config, or with a layer changed, is no way in either.
+    // An archive with another config or a changed layer is rejected too.
     let (config, _) = lock_digests();
     assert_refused(&engine, foreign.0, &[&config[..19]]);
     let (damaged, _) = tampered(nowhere(), Archive::damage_layer);
     assert_refused(&engine, damaged, &["image"]);
 
-    // The right one, told with progress while it loads, and then it runs.
+    // The right archive is loaded with progress, and then code runs.
     let mut bridge = Bridge::on(&engine);
     let id = bridge.ask(
         "tools/call",
@@ -93,7 +93,7 @@ fn absent_image(kind: Kind) {
         .iter()
         .filter(|message| message["method"] == "notifications/progress")
         .collect();
-    assert!(progress.len() >= 2, "the load is told: {progress:?}");
+    assert!(progress.len() >= 2, "the load is reported: {progress:?}");
     assert!(
         progress
             .iter()
@@ -124,7 +124,7 @@ fn heavy_absent_and_tampered_podman_rootless() {
     absent_image(Kind::PodmanRootless);
 }
 
-/// A lock for an image of another machine's architecture: refused by name, not by `exec format error`.
+/// An image for another architecture is rejected by name, not with `exec format error`.
 #[test]
 fn heavy_another_architecture_is_named() {
     let Some(engine) = empty_engine(Kind::Docker) else {
@@ -149,7 +149,7 @@ fn heavy_another_architecture_is_named() {
     );
 }
 
-/// A lock with its digests beside it, in a bridge's home.
+/// Writes a lock and its digests to a bridge's home.
 fn guest_image_lock(
     builder: &Builder<'_>,
     (manifest, config): &(String, String),
@@ -173,7 +173,7 @@ fn guest_image_lock(
     lock
 }
 
-/// A file changed in the engine's own store: the engine does not notice; `verify --deep` hashes what is there.
+/// The engine does not notice a changed file in its own store, but `verify --deep` hashes it.
 #[test]
 fn heavy_a_changed_store_is_found_by_deep_verification() {
     let Some(engine) = empty_engine(Kind::Docker) else {
@@ -212,8 +212,8 @@ fn find(store: &Path, path: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// Moving the tag of the guest image changes nothing: it is addressed by its ID.
-fn a_moved_tag_changes_nothing(engine: &EngineUnderTest) {
+/// The bridge uses the image's ID, so moving its tag changes nothing.
+fn moved_image_tag_is_ignored(engine: &EngineUnderTest) {
     let (config, manifest) = lock_digests();
     for id in [config, manifest] {
         let options = TagImageOptionsBuilder::new()
@@ -225,7 +225,7 @@ fn a_moved_tag_changes_nothing(engine: &EngineUnderTest) {
     assert_eq!(Bridge::on(engine).run("print('ran')").succeeded(), "ran\n");
 }
 
-fn the_container_reports_the_locked_image(engine: &EngineUnderTest) {
+fn container_runs_the_locked_image(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("1").succeeded();
     let (config, manifest) = lock_digests();
@@ -238,8 +238,8 @@ fn the_container_reports_the_locked_image(engine: &EngineUnderTest) {
     assert!([config, manifest].contains(&image), "{image}");
 }
 
-/// The image's unpacked size, what it must not hold, and that every module has its precompiled form.
-fn the_image_is_small_and_complete(engine: &EngineUnderTest) {
+/// Checks the image's unpacked size, what it must not hold, and that every module is precompiled.
+fn image_is_small_and_complete(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.call(&json!({"code": include_str!("probes/image.py"), "timeout": 60}));
     let found: Value = serde_json::from_str(answer.succeeded()).unwrap();
@@ -250,10 +250,10 @@ fn the_image_is_small_and_complete(engine: &EngineUnderTest) {
     assert_eq!(found["python"], "3.14");
 }
 
-/// The guest's own unit tests, on the Python that runs it.
+/// Runs the guest's own unit tests on the image's Python.
 fn heavy_runtime_tests_pass_on_the_images_python(engine: &EngineUnderTest) {
     if engine.kind != Kind::Docker {
-        return; // it is the same Python on every engine
+        return; // every engine runs the same Python
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let python = std::env::var("TEST_PYTHON").unwrap_or_else(|_| {
@@ -299,8 +299,8 @@ fn heavy_runtime_tests_pass_on_the_images_python(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    a_moved_tag_changes_nothing,
-    the_container_reports_the_locked_image,
-    the_image_is_small_and_complete,
+    moved_image_tag_is_ignored,
+    container_runs_the_locked_image,
+    image_is_small_and_complete,
     heavy_runtime_tests_pass_on_the_images_python,
 );

@@ -1,4 +1,5 @@
-//! The guest image as it is built: the same bytes again, from the locked inputs only, and marked where it is another.
+//! Building the guest image: the same bytes each time, from the locked inputs only, and marked if
+//! the result is not the committed image.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use serde_json::Value;
 
 use crate::image::{empty_engine, lock_digests};
 
-/// Built twice in different folders, at different times, under different umasks and locales: the same bytes, the committed digest.
+/// Two builds in different folders, at different times, with different umasks and locales give the
+/// same bytes with the committed digest.
 #[test]
 fn heavy_built_twice_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
@@ -47,11 +49,11 @@ fn heavy_built_twice_is_the_same() {
     );
 }
 
-/// One byte of one input changed: refused by its sum, before anything is unpacked.
+/// An input with one changed byte is rejected by its digest, before anything is unpacked.
 #[test]
-fn a_changed_input_is_refused() {
+fn changed_input_is_rejected() {
     let Some(inputs) = inputs() else {
-        return skip("GUEST_IMAGE_INPUTS names no folder of inputs");
+        return skip("GUEST_IMAGE_INPUTS does not name a folder");
     };
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("inputs");
@@ -79,7 +81,7 @@ fn a_changed_input_is_refused() {
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert!(!ran.status.success(), "it was built all the same");
+    assert!(!ran.status.success(), "the image was built");
     assert!(
         told.contains("netbase") || told.contains(&changed),
         "the input is named: {told}"
@@ -97,13 +99,14 @@ fn a_changed_input_is_refused() {
     );
 }
 
-/// What `make demo` does where a pinned file is gone from everywhere: it builds from another lock, says so loudly, and the bridge runs
-/// that image and no other. In apt's place, which takes a mirror, stands the committed lock without a package that nothing needs.
+/// What `make demo` does if a pinned file is gone everywhere: it builds from another lock and says
+/// so, and the bridge runs only that image. Instead of a lock from apt, which needs a mirror, this
+/// uses the committed lock without a package that nothing needs.
 #[test]
 fn heavy_a_refreshed_lock_is_used_and_marked() {
     const DROPPED: &str = "media-types";
     let Some(inputs) = inputs() else {
-        return skip("GUEST_IMAGE_INPUTS names no folder of inputs");
+        return skip("GUEST_IMAGE_INPUTS does not name a folder");
     };
     let Some(engine) = empty_engine(Kind::Docker) else {
         return;
@@ -177,14 +180,14 @@ fn heavy_a_refreshed_lock_is_used_and_marked() {
         image["found"].as_str().unwrap().contains(&lock),
         "{image:#}"
     );
-    // Without the lock, it is another image than the right one.
+    // Without that lock, the bridge expects another image.
     let committed = Builder::new(Some(&engine)).variable("MCP_BRIDGE_IMAGE_ARCHIVE", &archive);
     let mut bridge = committed.variable("MCP_BRIDGE_IMAGE_LOCK", "").start();
     let (config, _) = lock_digests();
     bridge.run("1").failed("error", &config[..19]);
 }
 
-/// The folder with the lock's inputs, where there is one.
+/// The folder with the lock's inputs, if there is one.
 fn inputs() -> Option<PathBuf> {
     std::env::var_os("GUEST_IMAGE_INPUTS")
         .filter(|path| !path.is_empty())

@@ -1,4 +1,4 @@
-//! However a bridge ends, in whatever state: no container, process or socket is left.
+//! However a bridge ends, and in whatever state, it leaves no container, process or socket.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,8 @@ const SIGHUP: i32 = 1;
 const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 
-/// A mark that everything a bridge starts inherits with its environment, unless it is cleaned.
+/// Adds a variable to the environment that everything the bridge starts inherits, unless the
+/// environment is cleared; returns it.
 fn marked(builder: Builder<'_>) -> (Builder<'_>, String) {
     let mark = format!("mark-{}-{:?}", std::process::id(), Instant::now())
         .replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "");
@@ -38,7 +39,7 @@ fn assert_no_process(mark: &str) {
 /// Brings a fresh bridge into a state.
 type Prepare = fn(&mut Bridge);
 
-/// States in which a bridge can die, by what it is asked before. Each ends with the bridge in that state.
+/// States in which a bridge can die. Each entry brings a bridge into that state.
 fn states() -> Vec<(&'static str, Prepare)> {
     vec![
         ("just started", |_| {}),
@@ -109,7 +110,7 @@ fn heavy_sigkill_leaves_nothing_in_any_state(engine: &EngineUnderTest) {
     }
 }
 
-fn signals_end_it_cleanly(engine: &EngineUnderTest) {
+fn signals_end_the_bridge_cleanly(engine: &EngineUnderTest) {
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         let (builder, mark) = marked(Builder::new(Some(engine)));
         let mut bridge = builder.start();
@@ -122,19 +123,19 @@ fn signals_end_it_cleanly(engine: &EngineUnderTest) {
     }
 }
 
-fn a_client_that_leaves_mid_run_leaves_nothing(engine: &EngineUnderTest) {
+fn client_that_disconnects_during_a_run_leaves_nothing(engine: &EngineUnderTest) {
     let (builder, mark) = marked(Builder::new(Some(engine)));
     let mut bridge = builder.start();
     bridge.begin(&json!({"code": "import time\ntime.sleep(1000)", "timeout": 100}));
     let pid = bridge.pid();
     bridge.close_input();
-    // The Python SDK waits 2 s for this before it kills; a busy engine is given longer here.
+    // The Python SDK waits 2 s before it kills; this test waits longer for a busy engine.
     bridge.wait(limit(10));
     assert_eq!(engine.containers_of(pid), Vec::<String>::new());
     assert_no_process(&mark);
 }
 
-fn a_client_that_leaves_at_start_leaves_nothing(engine: &EngineUnderTest) {
+fn client_that_disconnects_at_start_leaves_nothing(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.ask_run(&json!({"code": "print(1)"}));
     let pid = bridge.pid();
@@ -143,8 +144,8 @@ fn a_client_that_leaves_at_start_leaves_nothing(engine: &EngineUnderTest) {
     engine.assert_nothing_left_of(pid);
 }
 
-/// The engine takes the request for a container and its answer never comes, as when it hangs.
-fn a_container_whose_creation_was_never_answered_is_removed(engine: &EngineUnderTest) {
+/// The engine accepts the request for a container but never answers, as if it hung.
+fn container_whose_creation_was_never_answered_is_removed(engine: &EngineUnderTest) {
     for signal in [Some(SIGTERM), None] {
         let (builder, mark) = marked(Builder::new(Some(engine)));
         let socket = builder.home().join("engine.sock");
@@ -156,7 +157,7 @@ fn a_container_whose_creation_was_never_answered_is_removed(engine: &EngineUnder
         bridge.ask_run(&json!({"code": "print(1)"}));
         created
             .recv_timeout(limit(20))
-            .expect("a container is asked for");
+            .expect("the bridge asks for a container");
         let pid = bridge.pid();
         match signal {
             Some(signal) => bridge.signal(signal),
@@ -170,7 +171,8 @@ fn a_container_whose_creation_was_never_answered_is_removed(engine: &EngineUnder
     }
 }
 
-/// A way to the engine that swallows the answer to the first request for a container; tells when it was made.
+/// A proxy to the engine that drops the answer to the first request for a container. The receiver
+/// gets a message when the container was made.
 fn unanswered_creation(engine: &EngineUnderTest, socket: &Path) -> mpsc::Receiver<()> {
     let (_, address) = engine.environment().remove(0);
     let address = address.trim_start_matches("unix://").to_owned();
@@ -205,7 +207,7 @@ fn unanswered_creation(engine: &EngineUnderTest, socket: &Path) -> mpsc::Receive
                 let mut bytes = [0; 64 << 10];
                 while let Ok(count @ 1..) = from_engine.read(&mut bytes) {
                     if asked.load(Ordering::SeqCst) {
-                        // Made, as the answer says; nobody hears it.
+                        // The container was made, and the answer is dropped.
                         let _ = tell.send(());
                     } else if to_client.write_all(&bytes[..count]).is_err() {
                         return;
@@ -243,7 +245,8 @@ fn each_bridge_has_one_helper_process(engine: &EngineUnderTest) {
     );
 }
 
-/// Containers of dead owners go at the next start; those of the living, of other machines and of strangers stay.
+/// Containers of dead bridges are removed at the next start; those of living bridges, of other
+/// machines and of other programs stay.
 fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
     engine.with_testcontainers(|| async {
         let mut living = Bridge::on(engine);
@@ -318,7 +321,8 @@ fn leftovers_of_the_dead_are_reaped(engine: &EngineUnderTest) {
     });
 }
 
-/// Asked by another connection, since the caller may be inside the engine's own runtime.
+/// Whether a container exists. Uses a connection of its own, since the caller may be inside the
+/// engine's async runtime.
 fn is_there(engine: &EngineUnderTest, id: &str) -> bool {
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| {
@@ -330,7 +334,7 @@ fn is_there(engine: &EngineUnderTest, id: &str) -> bool {
     })
 }
 
-/// Bridges killed at random moments of their lives leave no container, process or socket.
+/// Bridges that are killed at random moments leave no container, process or socket.
 fn heavy_killed_at_random(engine: &EngineUnderTest) {
     let count = std::env::var("TEST_KILLS")
         .ok()
@@ -371,10 +375,10 @@ fn heavy_killed_at_random(engine: &EngineUnderTest) {
 
 each_engine!(
     heavy_sigkill_leaves_nothing_in_any_state,
-    signals_end_it_cleanly,
-    a_client_that_leaves_mid_run_leaves_nothing,
-    a_client_that_leaves_at_start_leaves_nothing,
-    a_container_whose_creation_was_never_answered_is_removed,
+    signals_end_the_bridge_cleanly,
+    client_that_disconnects_during_a_run_leaves_nothing,
+    client_that_disconnects_at_start_leaves_nothing,
+    container_whose_creation_was_never_answered_is_removed,
     each_bridge_has_one_helper_process,
     leftovers_of_the_dead_are_reaped,
     heavy_killed_at_random,

@@ -1,13 +1,14 @@
-//! Runs that outlive their call: read on, cancelled, lost with their guest, found again; and nothing left behind.
+//! Runs that outlive their call can be read, cancelled and found again, may be lost with their
+//! guest, and leave nothing behind.
 
 use integration_tests::bridge::Builder;
 use integration_tests::{Answer, Bridge, EngineUnderTest, each_engine, limit, sdk};
 use serde_json::{Value, json};
 
-/// Waits for a file that tests write, and tells the time while it does.
+/// Code that waits for a file that the test makes, and prints a line before and after.
 const WAITS: &str = "import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('/tmp/go'): time.sleep(0.01)\nprint('went on')\nx = 42";
 
-/// Asserts that the run goes on; its name.
+/// Asserts that the run goes on and returns its name.
 #[track_caller]
 fn running(answer: &Answer) -> Value {
     assert_eq!(answer.status(), "running", "{:#}", answer.0);
@@ -18,7 +19,7 @@ fn running(answer: &Answer) -> Value {
     run
 }
 
-/// Reads on until so much has been written.
+/// Polls the run until its output, with `so_far` in front, is `wanted`.
 fn read_until(bridge: &mut Bridge, run: &Value, mut so_far: String, wanted: &str) {
     for _ in 0..1000 {
         if so_far == wanted {
@@ -30,13 +31,13 @@ fn read_until(bridge: &mut Bridge, run: &Value, mut so_far: String, wanted: &str
     panic!("{wanted:?} was not written, but {so_far:?}");
 }
 
-fn a_run_goes_on_and_is_read_on(engine: &EngineUnderTest) {
+fn yielded_run_goes_on_and_can_be_read(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("x = 0").succeeded();
     let answer = bridge.call(&json!({"code": WAITS, "yield_after": 0.2}));
     let run = running(&answer);
     read_until(&mut bridge, &run, answer.stdout().to_owned(), "begun\n");
-    // Another session is not held up, and this one is, for as long as a call may take.
+    // Another session is free, while this one is busy for as long as a call may take.
     let other = bridge.call(&json!({"code": "print('other')", "session": "other"}));
     assert_eq!(other.succeeded(), "other\n");
     let behind = bridge.call(&json!({"code": "open('/tmp/go', 'w')", "timeout": 1}));
@@ -47,10 +48,10 @@ fn a_run_goes_on_and_is_read_on(engine: &EngineUnderTest) {
     assert_eq!(behind.state(), "kept");
     let answer = bridge.call(&json!({"run": run, "cancel": true}));
     answer.failed("cancelled", "variables are kept");
-    assert_eq!(answer.stdout(), "", "it has been read");
+    assert_eq!(answer.stdout(), "", "the output was read before");
     assert_eq!(bridge.run("print(x)").succeeded(), "0\n");
 
-    // The answer of a run can be read again, by its name and as the last one.
+    // The answer of a run can be read again by its name and as `last`.
     for id in [run, json!("last")] {
         let again = bridge.call(&json!({"run": id, "timeout": 5}));
         assert_eq!(again.stdout(), if id == "last" { "0\n" } else { "begun\n" });
@@ -63,7 +64,7 @@ fn a_run_goes_on_and_is_read_on(engine: &EngineUnderTest) {
     engine.assert_nothing_left_of(pid);
 }
 
-fn a_run_comes_to_its_end_by_itself(engine: &EngineUnderTest) {
+fn yielded_run_ends_by_itself(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let code = "import threading, time\nthreading.Timer(0.5, lambda: open('/tmp/go', 'w').close()).start()\n";
     let answer = bridge.call(&json!({"code": format!("{code}{WAITS}\nx"), "yield_after": 0}));
@@ -75,7 +76,7 @@ fn a_run_comes_to_its_end_by_itself(engine: &EngineUnderTest) {
     assert_eq!(bridge.run("print(x)").succeeded(), "42\n");
 }
 
-fn limits_and_deaths_are_told_to_whoever_comes_back(engine: &EngineUnderTest) {
+fn later_poll_reports_time_limit_or_death_of_the_guest(engine: &EngineUnderTest) {
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_GRACE", "300ms")
         .start();
@@ -107,7 +108,7 @@ fn limits_and_deaths_are_told_to_whoever_comes_back(engine: &EngineUnderTest) {
     );
 }
 
-fn a_reset_ends_a_run(engine: &EngineUnderTest) {
+fn reset_ends_a_yielded_run(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let run = running(&bridge.call(&json!({"code": "x = 1\nwhile True: pass", "yield_after": 0})));
     let answer = bridge.call(&json!({"code": "print('x' in globals())", "reset": true}));
@@ -117,7 +118,7 @@ fn a_reset_ends_a_run(engine: &EngineUnderTest) {
         .failed("cancelled", "cancelled");
 }
 
-fn a_cancelled_call_can_still_be_read(engine: &EngineUnderTest) {
+fn output_of_a_cancelled_call_can_be_read(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let id =
         bridge.begin(&json!({"code": "print('so far', flush=True)\nimport time\ntime.sleep(100)"}));
@@ -128,7 +129,7 @@ fn a_cancelled_call_can_still_be_read(engine: &EngineUnderTest) {
     assert!(shown == "so far\n" || shown.is_empty(), "{shown:?}");
 }
 
-fn a_client_that_leaves_ends_what_it_left_running(engine: &EngineUnderTest) {
+fn end_of_the_client_ends_its_yielded_runs(engine: &EngineUnderTest) {
     for how in ["close", "SIGTERM", "SIGKILL"] {
         let mut bridge = Bridge::on(engine);
         let code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass";
@@ -151,11 +152,11 @@ fn heavy_official_client_with_tasks(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    a_run_goes_on_and_is_read_on,
-    a_run_comes_to_its_end_by_itself,
-    limits_and_deaths_are_told_to_whoever_comes_back,
-    a_reset_ends_a_run,
-    a_cancelled_call_can_still_be_read,
-    a_client_that_leaves_ends_what_it_left_running,
+    yielded_run_goes_on_and_can_be_read,
+    yielded_run_ends_by_itself,
+    later_poll_reports_time_limit_or_death_of_the_guest,
+    reset_ends_a_yielded_run,
+    output_of_a_cancelled_call_can_be_read,
+    end_of_the_client_ends_its_yielded_runs,
     heavy_official_client_with_tasks,
 );

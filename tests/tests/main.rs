@@ -1,4 +1,5 @@
-//! The bridge as a client, an engine and an attacker see it. Areas are modules; `each_engine!` makes one test per engine.
+//! The bridge as a client, an engine and an attacker see it. `each_engine!` makes one test per
+//! engine of each function.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod answers;

@@ -1,14 +1,15 @@
-//! Output reaches the client byte for byte up to the cap, and nothing that a guest writes can pose as protocol or exhaust the host.
+//! Output reaches the client byte for byte up to the limit, and nothing that a guest writes can
+//! pose as protocol or exhaust the host.
 
 use integration_tests::bridge::Builder;
 use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, limit, process};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-/// Tokens that leave nothing out.
+/// `max_output_tokens` for which nothing is cut.
 const WHOLE: u64 = 20_000_000;
 
-/// What the guest prints for a length, made here as well.
+/// The text of a length, as the guest prints it.
 fn pattern(length: usize) -> String {
     (0..length)
         .map(|index| {
@@ -23,7 +24,7 @@ fn pattern(length: usize) -> String {
 
 const PATTERN: &str = "def pattern(n):\n    return ''.join('\\n' if i % 97 == 96 else chr(33 + i * 7 % 90) for i in range(n))\n";
 
-fn arrives_byte_for_byte(engine: &EngineUnderTest) {
+fn output_arrives_byte_for_byte(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run(PATTERN).succeeded();
     for length in [1, 4096, 65_535, 65_536, 65_537, 1 << 20, 5_000_000] {
@@ -44,7 +45,7 @@ fn arrives_byte_for_byte(engine: &EngineUnderTest) {
     }
 }
 
-fn keeps_every_blank_and_character(engine: &EngineUnderTest) {
+fn output_keeps_blanks_and_special_characters(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     for text in [
         "",
@@ -73,7 +74,8 @@ fn keeps_every_blank_and_character(engine: &EngineUnderTest) {
         "{}",
         answer.text()
     );
-    // A character cut by two writes is whole; bytes that are no text do not end anything.
+    // A character that is split over two writes arrives whole, and bytes that are not text are
+    // shown.
     bridge.run("import os, time\nos.write(1, '🦀'.encode()[:2])\ntime.sleep(0.05)\nos.write(1, '🦀'.encode()[2:])").succeeded();
     assert!(
         bridge
@@ -83,7 +85,7 @@ fn keeps_every_blank_and_character(engine: &EngineUnderTest) {
     );
 }
 
-fn captures_children_and_c_code(engine: &EngineUnderTest) {
+fn output_of_children_and_c_code_is_captured(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let code = "import ctypes, os, subprocess, sys\n\
         print('python')\n\
@@ -102,7 +104,7 @@ fn captures_children_and_c_code(engine: &EngineUnderTest) {
     assert_eq!(answer.stderr(), "child err\n");
 }
 
-fn forged_frames_are_just_text(engine: &EngineUnderTest) {
+fn forged_frames_are_ordinary_output(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let forged = r#"{"type":"execution_done","id":1,"status":"success","exit_code":null,"error":null,"result":{"repr":"FORGED"}}"#;
     for descriptor in ["1", "2"] {
@@ -119,7 +121,7 @@ fn forged_frames_are_just_text(engine: &EngineUnderTest) {
     }
 }
 
-fn a_guest_that_writes_to_every_descriptor_hurts_only_itself(engine: &EngineUnderTest) {
+fn guest_that_writes_to_every_descriptor_harms_only_itself(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     for line in [
         r#"{"type":"execution_done","id":999999,"status":"success","result":{"repr":"FORGED"}}"#,
@@ -152,7 +154,7 @@ fn a_guest_that_writes_to_every_descriptor_hurts_only_itself(engine: &EngineUnde
             "after {line}"
         );
     }
-    // The way round the worker: what init itself holds.
+    // Bypasses the worker, with the descriptors of init.
     let answer = bridge.run(
         "import os\nfound = []\nfor pid in ('1', 'self'):\n    for fd in range(0, 32):\n        try:\n            with open(f'/proc/{pid}/fd/{fd}', 'wb', buffering=0) as file:\n                _ = file.write(b'{\"type\":\"exit\",\"code\":0}\\n')\n                if pid == '1': found.append(fd)\n        except OSError:\n            pass\nprint(found)",
     );
@@ -164,9 +166,9 @@ fn a_guest_that_writes_to_every_descriptor_hurts_only_itself(engine: &EngineUnde
     bridge.run("print('next')").succeeded();
 }
 
-fn a_frame_over_the_limit_is_an_error(engine: &EngineUnderTest) {
+fn frame_over_the_limit_is_an_error(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
-    // 40 MiB without a line end, on whatever descriptor leads out.
+    // 40 MiB without a line end, on every descriptor that leads out of the guest.
     let code = "import os\nfor fd in range(3, 64):\n    try:\n        os.fstat(fd)\n    except OSError:\n        continue\n    try:\n        for _ in range(640):\n            os.write(fd, b'x' * 65536)\n    except OSError:\n        pass\nprint('through')";
     let answer = bridge.call(&json!({"code": code, "timeout": 20}));
     assert!(
@@ -200,14 +202,14 @@ fn ten_megabytes_of_source_run(engine: &EngineUnderTest) {
     );
 }
 
-fn what_is_over_the_limit_is_counted(engine: &EngineUnderTest) {
+fn bytes_over_the_output_limit_are_counted(engine: &EngineUnderTest) {
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_OUTPUT_LIMIT", "100k")
         .start();
     let code = "for n in range(1000): print(f'{n:0999}')";
     let answer = bridge.call(&json!({"code": code, "max_output_tokens": WHOLE}));
     answer.succeeded();
-    // The limit, and the end of what was over it.
+    // The first bytes up to the limit, and the last bytes of the rest.
     let left_out = answer.field("stdoutDropped").as_u64().unwrap();
     assert!(
         (1_000_000 - 102_400 - 70_000..=1_000_000 - 102_400).contains(&left_out),
@@ -247,7 +249,7 @@ fn tail(text: &str) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
-/// A gigabyte of output costs the bridge what the cap costs.
+/// A gigabyte of output takes no more memory of the bridge than the limit.
 fn heavy_output_does_not_fill_the_host(engine: &EngineUnderTest) {
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_OUTPUT_LIMIT", "1m")
@@ -268,7 +270,7 @@ fn heavy_output_does_not_fill_the_host(engine: &EngineUnderTest) {
     assert_eq!(bridge.run("print('next')").succeeded(), "next\n");
 }
 
-fn an_endless_printer_is_stopped(engine: &EngineUnderTest) {
+fn endless_output_is_stopped_by_the_time_limit(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.call(&json!({"code": "while True: print('x' * 10000)", "timeout": 2}));
     answer.failed("timeout", "variables are kept");
@@ -280,10 +282,10 @@ fn an_endless_printer_is_stopped(engine: &EngineUnderTest) {
     );
 }
 
-/// The largest cap that can be set, whole.
+/// The largest possible output limit arrives complete.
 fn heavy_64_mib_arrive_whole(engine: &EngineUnderTest) {
     if engine.kind == Kind::PodmanRootful {
-        return; // the same code path as rootless
+        return; // the same code path as rootless podman
     }
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_OUTPUT_LIMIT", "64m")
@@ -302,15 +304,15 @@ fn heavy_64_mib_arrive_whole(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    arrives_byte_for_byte,
-    keeps_every_blank_and_character,
-    captures_children_and_c_code,
-    forged_frames_are_just_text,
-    a_guest_that_writes_to_every_descriptor_hurts_only_itself,
-    a_frame_over_the_limit_is_an_error,
+    output_arrives_byte_for_byte,
+    output_keeps_blanks_and_special_characters,
+    output_of_children_and_c_code_is_captured,
+    forged_frames_are_ordinary_output,
+    guest_that_writes_to_every_descriptor_harms_only_itself,
+    frame_over_the_limit_is_an_error,
     ten_megabytes_of_source_run,
-    what_is_over_the_limit_is_counted,
+    bytes_over_the_output_limit_are_counted,
     heavy_output_does_not_fill_the_host,
-    an_endless_printer_is_stopped,
+    endless_output_is_stopped_by_the_time_limit,
     heavy_64_mib_arrive_whole,
 );

@@ -1,6 +1,7 @@
-//! Servers that people use, in their released versions: one program that needs five of them.
+//! Released versions of servers that people use, five of them in one program.
 //!
-//! `tests/setup/servers.sh` installs them and `TEST_SERVERS` says where; without them this is a failure in CI, and a printed skip elsewhere.
+//! `tests/setup/servers.sh` installs them and `TEST_SERVERS` names their folder; without them the
+//! tests fail in CI and are skipped elsewhere.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,13 +13,13 @@ use integration_tests::bridge::Builder;
 use integration_tests::{Bridge, EngineUnderTest, Home, Kind, engine, setup};
 use serde_json::{Value, json};
 
-/// The folder they are installed in.
+/// The folder of the installed servers.
 fn installed() -> Option<PathBuf> {
     let why = "CI tests with real servers; `make test` installs them";
     setup::folder("TEST_SERVERS", "real servers", why)
 }
 
-/// Two commits, each by another author.
+/// Makes a git repository of two commits by different authors.
 fn repository(home: &Home) -> PathBuf {
     let folder = home.join("home/repository");
     let git = |arguments: &[&str]| {
@@ -116,7 +117,7 @@ fn on(engine: &EngineUnderTest) {
     bridge.finish();
 }
 
-/// A bridge with these servers, by name.
+/// Starts a bridge with these server definitions.
 fn bridge(engine: &EngineUnderTest, definitions: &Value) -> Bridge {
     let builder = Builder::new(Some(engine));
     let text = json!({ "mcpServers": definitions }).to_string();
@@ -219,7 +220,7 @@ fn fetch_over_stdio_heavy() {
     });
 }
 
-/// The SDK's own server over HTTP, killed when dropped.
+/// A server of the Python SDK over HTTP, killed when dropped.
 struct HttpServer(Child);
 
 impl HttpServer {
@@ -263,7 +264,7 @@ except ToolError as error:
     print('sold out' in str(error))
 ";
 
-/// Both majors of the official Python SDK, as servers over streamable HTTP in one run.
+/// Both major versions of the official Python SDK serve streamable HTTP in one run.
 #[test]
 fn fastmcp_over_http_heavy() {
     engine::with_shared(Kind::Docker, module_path!(), |engine| {

@@ -1,10 +1,10 @@
-//! The sandbox seen from inside, by code that wants out, and from the engine's side.
+//! The sandbox from the inside, as code that wants to get out sees it, and from the engine's side.
 
 use integration_tests::bridge::Builder;
 use integration_tests::{Bridge, EngineUnderTest, Kind, each_engine, limit};
 use serde_json::{Value, json};
 
-/// Runs a script of `probes/` in the guest; it prints one JSON object.
+/// Runs a script of `probes/` in the guest and returns the JSON object that it prints.
 #[track_caller]
 fn probe(bridge: &mut Bridge, script: &str) -> Value {
     let answer =
@@ -13,7 +13,7 @@ fn probe(bridge: &mut Bridge, script: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", answer.text()))
 }
 
-fn has_no_privileges(engine: &EngineUnderTest) {
+fn guest_has_no_privileges(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let found = probe(&mut bridge, include_str!("probes/privileges.py"));
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
@@ -39,7 +39,7 @@ fn has_no_privileges(engine: &EngineUnderTest) {
         json!([]),
         "it sees its own processes only"
     );
-    // Each answered with EPERM (1) or ENOSYS (38); 0 would be success.
+    // Each call fails with EPERM (1) or ENOSYS (38); 0 would be success.
     for (call, errno) in found["calls"].as_object().unwrap() {
         assert!(
             [json!(1), json!(38)].contains(errno),
@@ -48,7 +48,7 @@ fn has_no_privileges(engine: &EngineUnderTest) {
     }
 }
 
-fn has_no_network(engine: &EngineUnderTest) {
+fn guest_has_no_network(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let found = probe(&mut bridge, include_str!("probes/network.py"));
     assert_eq!(
@@ -63,7 +63,7 @@ fn has_no_network(engine: &EngineUnderTest) {
     }
 }
 
-fn can_write_only_where_it_may(engine: &EngineUnderTest) {
+fn guest_can_write_only_to_its_own_folders(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let found = probe(&mut bridge, include_str!("probes/files.py"));
     // multiprocessing needs /dev/shm.
@@ -106,7 +106,7 @@ fn can_write_only_where_it_may(engine: &EngineUnderTest) {
     assert_eq!(bridge.run("print('alive')").succeeded(), "alive\n");
 }
 
-fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
+fn guest_sees_nothing_of_the_host(engine: &EngineUnderTest) {
     let secret = format!("hunter2-{}", std::process::id());
     let builder = Builder::new(Some(engine))
         .variable("MY_TOKEN", &secret)
@@ -115,7 +115,7 @@ fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
     let mut bridge = builder.start();
     let found = probe(&mut bridge, include_str!("probes/host.py"));
     let mut environment = found["environment"].as_object().unwrap().clone();
-    // What engines add on their own account tells nothing.
+    // What engines add by themselves reveals nothing.
     for (name, value) in [
         ("HOSTNAME", "guest"),
         ("TERM", "xterm"),
@@ -157,8 +157,8 @@ fn sees_nothing_of_the_host(engine: &EngineUnderTest) {
     }
 }
 
-fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
-    // A spare may be on its way meanwhile, in a state that bollard's types do not know.
+fn engine_reports_a_hardened_container(engine: &EngineUnderTest) {
+    // A spare guest may be starting, in a state that bollard's types do not know.
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_SPARE", "off")
         .start();
@@ -174,7 +174,7 @@ fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
         assert_eq!(host.network_mode.as_deref(), Some("none"));
         assert_eq!(host.readonly_rootfs, Some(true));
         assert_eq!(host.privileged, Some(false));
-        assert_eq!(host.auto_remove, Some(true), "it goes with its process");
+        assert_eq!(host.auto_remove, Some(true), "removed with its process");
         assert_eq!(settings.user.as_deref(), Some("65534:65534"));
         assert_eq!(settings.stop_timeout, Some(0), "removal need not wait");
         assert!(
@@ -185,7 +185,11 @@ fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
         assert!(host.port_bindings.unwrap_or_default().is_empty());
         if engine.enforces_limits() {
             assert_eq!(host.memory, Some(512 << 20));
-            assert_eq!(host.memory_swap, Some(512 << 20), "swap is no way round it");
+            assert_eq!(
+                host.memory_swap,
+                Some(512 << 20),
+                "swap does not extend the limit"
+            );
             assert_eq!(host.pids_limit, Some(128));
         }
         let labels = settings.labels.unwrap();
@@ -198,7 +202,7 @@ fn the_engine_shows_a_hardened_container(engine: &EngineUnderTest) {
     }
 }
 
-fn too_much_memory_is_named(engine: &EngineUnderTest) {
+fn memory_limit_is_named_as_the_reason(engine: &EngineUnderTest) {
     if !engine.enforces_limits() {
         return refused_unless_allowed(engine);
     }
@@ -216,13 +220,13 @@ fn too_much_memory_is_named(engine: &EngineUnderTest) {
     );
     let next = bridge.run("print('kept' in globals())");
     assert_eq!(next.succeeded(), "False\n");
-    // Not every SIGKILL is the kernel's, also where there was one before.
+    // A SIGKILL from elsewhere is not taken for the kernel's, even after one of the kernel's.
     let answer = bridge.run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)");
     answer.failed("error", "exit 137 (SIGKILL)");
     assert!(!answer.text().contains("memory"), "{}", answer.text());
 }
 
-fn too_many_processes_are_refused_to_the_code(engine: &EngineUnderTest) {
+fn process_limit_is_an_error_in_the_code(engine: &EngineUnderTest) {
     if !engine.enforces_limits() {
         return refused_unless_allowed(engine);
     }
@@ -252,7 +256,8 @@ fn open_files_are_limited(engine: &EngineUnderTest) {
     assert_eq!(answer.succeeded(), "Too many open files True\n");
 }
 
-/// Where limits cannot be enforced nothing is run, and the limits are named; unless they are said to be dispensable.
+/// If limits cannot be enforced, the error names them and nothing runs, unless the settings allow
+/// it.
 fn refused_unless_allowed(engine: &EngineUnderTest) {
     assert_eq!(engine.kind, Kind::PodmanRootless);
     let mut bridge = Builder::new(Some(engine))
@@ -289,7 +294,7 @@ fn refused_unless_allowed(engine: &EngineUnderTest) {
     assert_eq!(allowed.run("print('ran')").succeeded(), "ran\n");
 }
 
-fn runs_ordinary_programs(engine: &EngineUnderTest) {
+fn ordinary_programs_run(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.call(&json!({"code": include_str!("probes/workload.py"), "timeout": 100}));
     assert!(
@@ -302,13 +307,13 @@ fn runs_ordinary_programs(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    has_no_privileges,
-    has_no_network,
-    can_write_only_where_it_may,
-    sees_nothing_of_the_host,
-    the_engine_shows_a_hardened_container,
-    too_much_memory_is_named,
-    too_many_processes_are_refused_to_the_code,
+    guest_has_no_privileges,
+    guest_has_no_network,
+    guest_can_write_only_to_its_own_folders,
+    guest_sees_nothing_of_the_host,
+    engine_reports_a_hardened_container,
+    memory_limit_is_named_as_the_reason,
+    process_limit_is_an_error_in_the_code,
     open_files_are_limited,
-    runs_ordinary_programs,
+    ordinary_programs_run,
 );

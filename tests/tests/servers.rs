@@ -1,4 +1,5 @@
-//! MCP servers of the host as code in the sandbox has them: named once, called, cut off, refused.
+//! MCP servers of the host, used from code in the sandbox: loaded by name, called, cut off by
+//! limits and rejected.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +7,12 @@ use integration_tests::bridge::Builder;
 use integration_tests::{Bridge, EngineUnderTest, each_engine, process, tokens};
 use serde_json::{Value, json};
 
-/// Where the user of every engine can start it.
+/// The stub server in a place where the user of every engine can start it.
 pub(crate) fn stub() -> String {
     std::env::var("TEST_STUB").unwrap_or_else(|_| env!("CARGO_BIN_EXE_stub-server").to_owned())
 }
 
-/// Servers: `git-hub` with a few tools, and `dead`, which does not start.
+/// Definitions of `git-hub`, which has a few tools, and of `dead`, which does not start.
 fn servers() -> Value {
     let title = json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]});
     let scenario = json!({
@@ -42,7 +43,7 @@ fn bridge(engine: &EngineUnderTest) -> Bridge {
     builder(engine).start()
 }
 
-fn code_calls_servers_of_the_host(engine: &EngineUnderTest) {
+fn code_can_call_servers_of_the_host(engine: &EngineUnderTest) {
     let mut bridge = bridge(engine);
     let code = "import asyncio\n\
         calls = [mcp_git_hub.create_issue(title=f'issue {n}') for n in range(20)]\n\
@@ -57,7 +58,7 @@ fn code_calls_servers_of_the_host(engine: &EngineUnderTest) {
         "{output}"
     );
     assert_eq!(answer.field("servers"), &json!(["git-hub"]));
-    // Named once, it stays; `reset` takes it away.
+    // A server that was named once stays loaded until `reset`.
     assert_eq!(
         bridge
             .run("print(await mcp_git_hub.create_issue(title='again'))")
@@ -69,14 +70,14 @@ fn code_calls_servers_of_the_host(engine: &EngineUnderTest) {
     answer.failed("error", "call run_python with servers=[\"git-hub\"]");
 }
 
-fn a_server_that_nobody_knows_runs_nothing(engine: &EngineUnderTest) {
+fn call_that_names_an_unknown_server_runs_nothing(engine: &EngineUnderTest) {
     let mut bridge = bridge(engine);
     let answer = bridge.call(&json!({"code": "print('ran')", "servers": ["githup"]}));
     answer.failed("validation_error", "no server \"githup\"");
     assert_eq!(answer.stdout(), "");
 }
 
-fn a_server_that_does_not_start_is_told(engine: &EngineUnderTest) {
+fn server_that_does_not_start_is_reported(engine: &EngineUnderTest) {
     let mut bridge = bridge(engine);
     let answer = bridge.call(&json!({"code": "print('ran')", "servers": ["dead"]}));
     assert_eq!(answer.succeeded(), "ran\n");
@@ -96,7 +97,7 @@ fn a_server_that_does_not_start_is_told(engine: &EngineUnderTest) {
     }
 }
 
-fn a_time_limit_cancels_calls(engine: &EngineUnderTest) {
+fn time_limit_cancels_tool_calls(engine: &EngineUnderTest) {
     let mut bridge = bridge(engine);
     let code = "await mcp_git_hub.create_issue(title='kept')\nawait mcp_git_hub.hang()";
     bridge
@@ -113,7 +114,7 @@ fn a_time_limit_cancels_calls(engine: &EngineUnderTest) {
         .succeeded();
 }
 
-fn run_takes_servers(engine: &EngineUnderTest) {
+fn run_command_accepts_servers(engine: &EngineUnderTest) {
     let code = "print((await mcp_git_hub.create_issue(title='cli'))['title'])";
     let mut builder = builder(engine);
     for argument in ["run", "--server", "git-hub", "-c", code] {
@@ -132,7 +133,7 @@ fn run_takes_servers(engine: &EngineUnderTest) {
     );
 }
 
-/// So many servers that note their starts in one file.
+/// Defines `count` servers that record their starts in one file.
 fn many(builder: &Builder<'_>, count: usize) -> (PathBuf, PathBuf) {
     let record = builder.home().write("record/starts", "");
     let scenario =
@@ -156,29 +157,29 @@ fn starts(record: &Path) -> usize {
         .count()
 }
 
-/// Nothing of the servers runs until it is asked for, and all of it ends with the bridge.
-fn servers_that_are_defined_cost_nothing(engine: &EngineUnderTest) {
+/// Servers do not run until they are used, and end with the bridge.
+fn defined_servers_do_not_start_until_used(engine: &EngineUnderTest) {
     let builder = Builder::new(Some(engine));
     let (file, record) = many(&builder, 300);
     let mut bridge = builder
         .variable("MCP_SERVERS_CONFIG", file.display().to_string())
         .start();
     bridge.run("print(len(discovered_servers()))").succeeded();
-    assert_eq!(starts(&record), 0, "no server was started");
+    assert_eq!(starts(&record), 0, "no server may be started");
     let running = || process::with_command(&record.display().to_string()).len();
     assert_eq!(running(), 0);
     let code = "import asyncio\nawait asyncio.gather(mcp_server_7.echo(), mcp_server_7.echo())";
     bridge
         .call(&json!({"code": code, "servers": ["server-7"]}))
         .succeeded();
-    assert_eq!(starts(&record), 1, "one was, once");
+    assert_eq!(starts(&record), 1, "one server starts once");
     assert_eq!(running(), 1);
     bridge.finish();
     assert_eq!(running(), 0);
 }
 
-/// What the model pays for the tool list does not depend on what is behind it.
-fn a_thousand_live_tools_cost_no_tokens(engine: &EngineUnderTest) {
+/// The tokens of the tool list do not depend on the servers behind the bridge.
+fn tool_list_does_not_grow_with_a_thousand_live_tools(engine: &EngineUnderTest) {
     let builder = Builder::new(Some(engine));
     let tools: Vec<Value> = (0..1000)
         .map(|n| json!({"name": format!("tool-{n}"), "description": "Does something that takes some words to say", "inputSchema":
@@ -201,7 +202,7 @@ fn a_thousand_live_tools_cost_no_tokens(engine: &EngineUnderTest) {
     assert!((50..=200).contains(&cost), "the list costs {cost} tokens");
 }
 
-fn a_result_passes_up_to_the_cap_and_beyond_it_only_the_call_fails(engine: &EngineUnderTest) {
+fn result_over_the_cap_fails_only_its_call(engine: &EngineUnderTest) {
     let builder = Builder::new(Some(engine));
     let most = 16 << 20;
     let scenario = json!({
@@ -229,12 +230,12 @@ fn a_result_passes_up_to_the_cap_and_beyond_it_only_the_call_fails(engine: &Engi
 }
 
 each_engine!(
-    code_calls_servers_of_the_host,
-    a_server_that_nobody_knows_runs_nothing,
-    a_server_that_does_not_start_is_told,
-    a_time_limit_cancels_calls,
-    run_takes_servers,
-    servers_that_are_defined_cost_nothing,
-    a_thousand_live_tools_cost_no_tokens,
-    a_result_passes_up_to_the_cap_and_beyond_it_only_the_call_fails,
+    code_can_call_servers_of_the_host,
+    call_that_names_an_unknown_server_runs_nothing,
+    server_that_does_not_start_is_reported,
+    time_limit_cancels_tool_calls,
+    run_command_accepts_servers,
+    defined_servers_do_not_start_until_used,
+    tool_list_does_not_grow_with_a_thousand_live_tools,
+    result_over_the_cap_fails_only_its_call,
 );

@@ -1,4 +1,5 @@
-//! What becomes of variables: kept, interrupted, lost, never mixed.
+//! What becomes of variables: they are kept over calls and interrupts, lost with the guest, and
+//! never shared between sessions.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ fn keeps_variables_over_calls(engine: &EngineUnderTest) {
     );
 }
 
-fn reports_how_the_code_ended(engine: &EngineUnderTest) {
+fn answer_says_how_the_code_ended(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("import sys; sys.exit()").succeeded();
     let answer = bridge.run("import sys; sys.exit(3)");
@@ -52,12 +53,12 @@ fn reports_how_the_code_ended(engine: &EngineUnderTest) {
     assert_eq!(bridge.run("print(__name__); import sys; print(sys.modules['__main__'] is sys.modules[__name__])").succeeded(), "__main__\nTrue\n");
 }
 
-/// A time limit for a call, in seconds that the machine can keep.
+/// A time limit for a call, in seconds, that a slow machine can keep.
 fn seconds(wanted: u64) -> u64 {
     limit(wanted).as_secs()
 }
 
-fn an_interrupt_keeps_variables(engine: &EngineUnderTest) {
+fn interrupted_code_keeps_variables(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("kept = 'still here'").succeeded();
     let looping = "print('looping', flush=True)\nwhile True: pass";
@@ -70,7 +71,7 @@ fn an_interrupt_keeps_variables(engine: &EngineUnderTest) {
     assert_eq!(bridge.run("print(kept)").succeeded(), "still here\n");
 }
 
-fn a_kill_says_that_variables_are_lost(engine: &EngineUnderTest) {
+fn killed_guest_reports_lost_variables(engine: &EngineUnderTest) {
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_GRACE", "300ms")
         .start();
@@ -92,7 +93,7 @@ fn a_kill_says_that_variables_are_lost(engine: &EngineUnderTest) {
     );
 }
 
-fn a_dead_guest_is_an_error_with_its_reason(engine: &EngineUnderTest) {
+fn dead_guest_is_an_error_with_a_reason(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     for (code, reason) in [
         ("import os\nos._exit(3)", "3"),
@@ -117,7 +118,7 @@ fn a_dead_guest_is_an_error_with_its_reason(engine: &EngineUnderTest) {
     }
 }
 
-fn cancelling_interrupts_at_once(engine: &EngineUnderTest) {
+fn cancelled_call_is_interrupted_at_once(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("kept = 7").succeeded();
     let id = bridge.begin(&json!({"code": "import time\ntime.sleep(100)", "timeout": 100}));
@@ -126,7 +127,7 @@ fn cancelling_interrupts_at_once(engine: &EngineUnderTest) {
     assert_eq!(bridge.answer(next, limit(10)).succeeded(), "7\n");
 }
 
-fn a_queued_call_can_be_cancelled(engine: &EngineUnderTest) {
+fn queued_call_can_be_cancelled(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge.run("seen = []").succeeded();
     let first = bridge.begin(&json!({"code": "import time\ntime.sleep(3)\nseen.append('first')"}));
@@ -137,7 +138,7 @@ fn a_queued_call_can_be_cancelled(engine: &EngineUnderTest) {
     assert_eq!(bridge.answer(third, limit(20)).succeeded(), "['first']\n");
 }
 
-fn two_runs_in_one_session_do_not_mix(engine: &EngineUnderTest) {
+fn two_calls_in_one_session_run_one_after_the_other(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let code = |name: &str| {
         format!(
@@ -189,7 +190,7 @@ fn sessions_share_nothing(engine: &EngineUnderTest) {
     bridge.run("print('x' in globals())").succeeded();
 }
 
-fn reset_starts_afresh(engine: &EngineUnderTest) {
+fn reset_clears_variables(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     bridge
         .run("x = 1\nopen('/tmp/a', 'w').write('1')")
@@ -200,7 +201,7 @@ fn reset_starts_afresh(engine: &EngineUnderTest) {
     assert_eq!(answer.succeeded(), "False []\n");
 }
 
-fn more_sessions_than_allowed_are_refused(engine: &EngineUnderTest) {
+fn sessions_over_the_limit_are_rejected(engine: &EngineUnderTest) {
     let mut bridge = Builder::new(Some(engine))
         .variable("MCP_BRIDGE_MAX_SESSIONS", "2")
         .variable("MCP_BRIDGE_SPARE", "off")
@@ -210,21 +211,22 @@ fn more_sessions_than_allowed_are_refused(engine: &EngineUnderTest) {
             .call(&json!({"code": "x = 1", "session": session}))
             .succeeded();
     }
-    // An idle session may be given up for a new one, or the new one is refused; never a third container.
+    // An idle session may end for the new one, or the new one is rejected, but there is never a
+    // third container.
     let _ = bridge.call(&json!({"code": "x = 1", "session": "three"}));
     let owned = engine.containers_of(bridge.pid());
     assert!(owned.len() <= 2, "two sessions, not {}", owned.len());
 }
 
-/// Podman that waits for a container by asking itself keeps a processor busy for as long as the container lives.
-fn an_idle_session_does_not_keep_podman_busy(kind: Kind) {
+/// Podman's own wait for a container polls, which would keep a processor busy as long as it lives.
+fn idle_session_does_not_keep_podman_busy(kind: Kind) {
     let Some(engine) = EngineUnderTest::private(kind) else {
         return;
     };
     engine.ensure_image();
     let mut bridge = Bridge::on(&engine);
     bridge.run("x = 1").succeeded();
-    // The spare guest is made after the first call.
+    // The spare guest is made after the first call, so wait until the engine is quiet.
     until(limit(20), "the engine to rest beside idle guests", || {
         let (before, since) = (engine.processor_time(), Instant::now());
         while since.elapsed() < Duration::from_secs(1) {
@@ -240,24 +242,24 @@ fn an_idle_session_does_not_keep_podman_busy(kind: Kind) {
 
 #[test]
 fn heavy_idle_beside_podman_rootful() {
-    an_idle_session_does_not_keep_podman_busy(Kind::PodmanRootful);
+    idle_session_does_not_keep_podman_busy(Kind::PodmanRootful);
 }
 
 #[test]
 fn heavy_idle_beside_podman_rootless() {
-    an_idle_session_does_not_keep_podman_busy(Kind::PodmanRootless);
+    idle_session_does_not_keep_podman_busy(Kind::PodmanRootless);
 }
 
 each_engine!(
     keeps_variables_over_calls,
-    reports_how_the_code_ended,
-    an_interrupt_keeps_variables,
-    a_kill_says_that_variables_are_lost,
-    a_dead_guest_is_an_error_with_its_reason,
-    cancelling_interrupts_at_once,
-    a_queued_call_can_be_cancelled,
-    two_runs_in_one_session_do_not_mix,
+    answer_says_how_the_code_ended,
+    interrupted_code_keeps_variables,
+    killed_guest_reports_lost_variables,
+    dead_guest_is_an_error_with_a_reason,
+    cancelled_call_is_interrupted_at_once,
+    queued_call_can_be_cancelled,
+    two_calls_in_one_session_run_one_after_the_other,
     sessions_share_nothing,
-    reset_starts_afresh,
-    more_sessions_than_allowed_are_refused,
+    reset_clears_variables,
+    sessions_over_the_limit_are_rejected,
 );

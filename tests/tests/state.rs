@@ -1,4 +1,4 @@
-//! What outlives sessions, bridges and engines: memories, saved tools, project files.
+//! Memories, saved tools and project files outlive sessions, bridges and engines.
 
 mod command_line;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const SIGKILL: i32 = 9;
 
-/// A state folder that outlives bridges, for the user that they run as.
+/// A state folder that outlives bridges and belongs to the user that they run as.
 struct State {
     folder: tempfile::TempDir,
 }
@@ -44,13 +44,13 @@ impl State {
         fs::read_to_string(self.file(name)).unwrap()
     }
 
-    /// As a user would have put it there.
+    /// Writes a file as a user would.
     fn write(&self, name: &str, text: &str) {
         fs::create_dir_all(self.file(name).parent().unwrap()).unwrap();
         fs::write(self.file(name), text).unwrap();
     }
 
-    /// Gives all in it to the user that a bridge for this engine runs as.
+    /// Gives everything in the folder to the user that a bridge for this engine runs as.
     fn own(&self, engine: &EngineUnderTest) {
         let Some(user) = engine.user else { return };
         let mut folders = vec![self.path().to_owned()];
@@ -103,8 +103,8 @@ print(open('/projects/raw.bin', 'rb').read() == bytes(range(256)))
 
 const USED: &str = "['a', 'b', 'c', 'a', 'b', 'c']\nTrue {'by': 'test'}\n1,2\nTrue\n";
 
-/// On this engine after any of the others, each time by a bridge whose predecessor was killed.
-fn what_was_kept_is_there_in_the_next_bridge_on_any_engine_after_sigkill(engine: &EngineUnderTest) {
+/// Each engine's bridge finds what the killed bridges of other engines have saved.
+fn state_survives_sigkill_and_a_change_of_engine(engine: &EngineUnderTest) {
     for kind in [Kind::Docker, Kind::PodmanRootful, Kind::PodmanRootless] {
         let Some(other) = EngineUnderTest::shared(kind) else {
             continue;
@@ -121,7 +121,7 @@ fn what_was_kept_is_there_in_the_next_bridge_on_any_engine_after_sigkill(engine:
     }
 }
 
-fn files_of_the_predecessor_are_used_and_stay_readable(engine: &EngineUnderTest) {
+fn files_of_the_predecessor_are_read_and_stay_readable_for_it(engine: &EngineUnderTest) {
     let state = State::new();
     state.write(
         "user_tools.py",
@@ -154,7 +154,7 @@ fn files_of_the_predecessor_are_used_and_stay_readable(engine: &EngineUnderTest)
     assert!(answer.succeeded().starts_with("1 "), "{}", answer.text());
 }
 
-fn a_bad_tool_costs_only_itself_and_is_named(engine: &EngineUnderTest) {
+fn broken_saved_tool_is_named_and_others_work(engine: &EngineUnderTest) {
     let state = State::new();
     let tool = |name: &str, body: &str| {
         format!(
@@ -186,7 +186,7 @@ fn a_bad_tool_costs_only_itself_and_is_named(engine: &EngineUnderTest) {
     assert_eq!(bridge.run("print(good(), torn())").succeeded(), "1 2\n");
 }
 
-fn changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named(engine: &EngineUnderTest) {
+fn project_files_are_synced_after_each_run_and_unusual_ones_named(engine: &EngineUnderTest) {
     let state = State::new();
     let mut bridge = state.bridge(engine);
     bridge
@@ -224,7 +224,7 @@ fn changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named(engine: 
             .all(|name| ["a.txt", ".lock", ".versions"].contains(&name.as_str())),
         "{names:?}"
     );
-    // Views cannot be written to.
+    // The views of other projects are read-only.
     bridge.run("save_memory('k', 1)").succeeded();
     bridge
         .run("open('/projects/memory/k.json', 'w')")
@@ -232,16 +232,14 @@ fn changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named(engine: 
     bridge
         .run("open('/projects/memory/new.json', 'w')")
         .failed("error", "PermissionError");
-    // Also what a run leaves that was stopped.
+    // The files of a stopped run are kept too.
     let stopped = bridge.call(&json!({"code": "open('/projects/late.txt', 'w').write('x')\nwhile True: pass", "timeout": limit(1).as_secs()}));
     stopped.failed("timeout", "variables are kept");
     assert_eq!(state.read("late.txt"), "x");
 }
 
-/// In first calls, which are sent nothing of this before they look.
-fn files_of_earlier_sessions_are_found_by_code_that_does_not_name_their_folder(
-    engine: &EngineUnderTest,
-) {
+/// In first calls, whose guests get the files only when the code looks at them.
+fn project_files_are_found_by_code_that_does_not_name_their_folder(engine: &EngineUnderTest) {
     let state = State::new();
     state.write("data/a.txt", "one");
     state.write("memory/k.json", r#"{"key": "k", "value": 1}"#);
@@ -257,7 +255,7 @@ fn files_of_earlier_sessions_are_found_by_code_that_does_not_name_their_folder(
     }
 }
 
-fn quotas_are_typed_errors_and_the_session_goes_on(engine: &EngineUnderTest) {
+fn exceeded_quota_is_a_typed_error_and_the_session_goes_on(engine: &EngineUnderTest) {
     let state = State::new();
     let mut bridge = state
         .builder(engine)
@@ -291,7 +289,7 @@ fn quotas_are_typed_errors_and_the_session_goes_on(engine: &EngineUnderTest) {
     assert!(state.file("small").exists() && !state.file("large").exists());
 }
 
-/// Through real guests: two bridges, each in a session of its own.
+/// Two bridges update one memory through real guests.
 fn heavy_two_bridges_of_a_thousand_updates_make_two_thousand(engine: &EngineUnderTest) {
     let state = State::new();
     let mut bridges: Vec<Bridge> = (0..2)
@@ -316,11 +314,11 @@ fn heavy_two_bridges_of_a_thousand_updates_make_two_thousand(engine: &EngineUnde
 }
 
 each_engine!(
-    what_was_kept_is_there_in_the_next_bridge_on_any_engine_after_sigkill,
-    files_of_the_predecessor_are_used_and_stay_readable,
-    a_bad_tool_costs_only_itself_and_is_named,
-    changed_and_deleted_files_are_kept_after_each_run_and_odd_ones_named,
-    files_of_earlier_sessions_are_found_by_code_that_does_not_name_their_folder,
-    quotas_are_typed_errors_and_the_session_goes_on,
+    state_survives_sigkill_and_a_change_of_engine,
+    files_of_the_predecessor_are_read_and_stay_readable_for_it,
+    broken_saved_tool_is_named_and_others_work,
+    project_files_are_synced_after_each_run_and_unusual_ones_named,
+    project_files_are_found_by_code_that_does_not_name_their_folder,
+    exceeded_quota_is_a_typed_error_and_the_session_goes_on,
     heavy_two_bridges_of_a_thousand_updates_make_two_thousand,
 );

@@ -1,4 +1,4 @@
-//! What an MCP client sees before and around the code it runs.
+//! What an MCP client sees besides the answers to its code.
 
 use integration_tests::bridge::Builder;
 use integration_tests::{Bridge, EngineUnderTest, each_engine, limit, sdk, tokens};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const CAPABILITIES: &str = "resource://mcp-server-code-execution-mode/capabilities";
 
-/// A bridge that can find no engine: no socket, no program.
+/// A bridge that cannot find an engine: neither a socket nor a program.
 fn without_engine() -> Bridge {
     Builder::new(None).variable("PATH", "/nowhere").start()
 }
@@ -41,7 +41,7 @@ fn discover_answers_without_a_handshake() {
     bridge.finish();
 }
 
-/// Parameters as the 2026-07-28 revision wants them: each request says who asks, and in which revision.
+/// Adds the metadata that revision 2026-07-28 requires: each request names its client and revision.
 fn modern(mut parameters: Value) -> Value {
     parameters["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -52,7 +52,7 @@ fn modern(mut parameters: Value) -> Value {
 }
 
 #[test]
-fn lists_one_small_tool_with_no_engine() {
+fn one_small_tool_is_listed_without_an_engine() {
     let mut bridge = without_engine();
     let list = bridge.request("tools/list", &json!({}));
     let tools = list["tools"].as_array().unwrap();
@@ -86,7 +86,7 @@ fn lists_one_small_tool_with_no_engine() {
 }
 
 #[test]
-fn the_tool_list_costs_200_tokens_however_many_servers() {
+fn tool_list_costs_at_most_200_tokens_with_many_servers() {
     for servers in [1, 300] {
         let builder = Builder::new(None).variable("PATH", "/nowhere");
         let entries: serde_json::Map<String, Value> = (0..servers)
@@ -109,7 +109,7 @@ fn the_tool_list_costs_200_tokens_however_many_servers() {
 }
 
 #[test]
-fn offers_its_capabilities_as_a_resource() {
+fn capabilities_are_a_resource() {
     let mut bridge = without_engine();
     let list = bridge.request("resources/list", &json!({}));
     assert_eq!(list["resources"][0]["uri"], CAPABILITIES, "{list:#}");
@@ -125,7 +125,7 @@ fn offers_its_capabilities_as_a_resource() {
 }
 
 #[test]
-fn says_what_it_looked_for_when_no_engine_answers() {
+fn error_without_an_engine_names_what_was_tried() {
     let mut bridge = without_engine();
     let answer = bridge.run("print(1)");
     answer.failed("error", "no container engine");
@@ -137,7 +137,7 @@ fn says_what_it_looked_for_when_no_engine_answers() {
     bridge.finish();
 }
 
-/// Arguments that are wrong, and a word that the answer must have. None of them needs an engine to be refused.
+/// Wrong arguments, and a text that the answer must hold. All are rejected without an engine.
 fn wrong_arguments() -> Vec<(Value, &'static str)> {
     vec![
         (json!({}), "code"),
@@ -195,7 +195,7 @@ fn wrong_arguments_are_named() {
 }
 
 #[test]
-fn unknown_methods_and_tools_are_errors_and_nothing_more() {
+fn unknown_methods_and_tools_are_errors() {
     let mut bridge = without_engine();
     let id = bridge.ask(
         "tools/call",
@@ -212,7 +212,7 @@ fn unknown_methods_and_tools_are_errors_and_nothing_more() {
     bridge.finish();
 }
 
-fn the_guest_and_the_resource_say_the_same(engine: &EngineUnderTest) {
+fn guest_and_resource_give_the_same_manual(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let read = bridge.request("resources/read", &json!({"uri": CAPABILITIES}));
     let answer = bridge.run("print(capability_summary(), end='')");
@@ -229,7 +229,7 @@ fn the_guest_and_the_resource_say_the_same(engine: &EngineUnderTest) {
     bridge.finish();
 }
 
-fn runs_the_first_cell(engine: &EngineUnderTest) {
+fn first_cell_runs(engine: &EngineUnderTest) {
     let mut bridge = Bridge::on(engine);
     let answer = bridge.run("print('hello')\n6 * 7");
     assert_eq!(answer.succeeded(), "hello\n");
@@ -256,7 +256,7 @@ fn heavy_official_python_client(engine: &EngineUnderTest) {
 }
 
 each_engine!(
-    runs_the_first_cell,
-    the_guest_and_the_resource_say_the_same,
+    first_cell_runs,
+    guest_and_resource_give_the_same_manual,
     heavy_official_python_client,
 );

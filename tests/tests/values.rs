@@ -1,4 +1,4 @@
-//! Any JSON value is the same after its way from the guest to a server and back.
+//! Any JSON value is unchanged after a round trip from the guest to a server and back.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::servers::stub;
 
-/// What the guest runs first: two values are the same when Python would write them the same way, which tells 1 from 1.0 and
-/// True, 0.0 from -0.0, and orders of keys apart.
+/// Code that the guest runs first. Two values are the same if Python writes them the same way,
+/// which distinguishes 1 from 1.0 and True, 0.0 from -0.0, and the order of keys.
 const PRELUDE: &str = r"
 import json
 async def there_and_back(text):
@@ -44,7 +44,7 @@ fn bridge(engine: &EngineUnderTest) -> Bridge {
     bridge
 }
 
-/// Numbers as JSON has them, which is more than any type holds.
+/// JSON numbers, including those that no Rust type can hold.
 fn number() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<i64>().prop_map(|number| number.to_string()),
@@ -70,7 +70,7 @@ fn number() -> impl Strategy<Value = String> {
     ]
 }
 
-/// JSON texts.
+/// JSON values as text.
 fn value() -> impl Strategy<Value = String> {
     let quoted = |text: String| serde_json::Value::from(text).to_string();
     let leaf = prop_oneof![
@@ -83,7 +83,7 @@ fn value() -> impl Strategy<Value = String> {
     leaf.prop_recursive(6, 40, 6, move |inner| {
         let list = prop::collection::vec(inner.clone(), 0..6)
             .prop_map(|items| format!("[{}]", items.join(",")));
-        // Keys in their order; one that comes twice is one in Python already.
+        // Keys keep their order; a duplicate key is a single one in Python already.
         let object =
             prop::collection::vec((any::<String>(), inner), 0..6).prop_map(move |fields| {
                 let fields: Vec<String> = fields
@@ -120,8 +120,8 @@ fn any_value_survives_heavy() {
     });
 }
 
-/// Depth has a bound, and what is no JSON is refused before it leaves; neither costs the session.
-fn what_cannot_pass_is_a_typed_error(engine: &EngineUnderTest) {
+/// Depth is limited, and values that are not JSON are rejected in the guest; the session goes on.
+fn value_that_cannot_pass_is_a_typed_error(engine: &EngineUnderTest) {
     let mut bridge = bridge(engine);
     let answer = bridge.run(
         r"
@@ -153,4 +153,4 @@ await there_and_back('1')
     assert_eq!(lines[7], r"{'v': '\ud800'}");
 }
 
-each_engine!(what_cannot_pass_is_a_typed_error);
+each_engine!(value_that_cannot_pass_is_a_typed_error);

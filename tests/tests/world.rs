@@ -1,4 +1,4 @@
-//! The world around the bridge: containers that are none of its own, by testcontainers.
+//! Containers that do not belong to the bridge, made with testcontainers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use testcontainers::core::{AccessMode, Mount};
 use testcontainers::runners::AsyncRunner;
 use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt};
 
-/// The name under which the guest image is used as any other image: testcontainers knows images by name only.
+/// A name for the guest image, because testcontainers finds images by name only.
 const REPOSITORY: &str = "localhost/mcb-test-world";
 
-/// Python's arguments for doing nothing until SIGTERM.
+/// Arguments that make Python wait until SIGTERM.
 const SLEEP: [&str; 4] = [
     "-I",
     "-S",
@@ -42,12 +42,12 @@ async fn image(engine: &EngineUnderTest) -> GenericImage {
     GenericImage::new(REPOSITORY, "1").with_entrypoint("/usr/bin/python3.14")
 }
 
-/// No network of the engine's is used: there may be none.
+/// Uses no network of the engine, as there may be none.
 fn offline(request: ContainerRequest<GenericImage>) -> ContainerRequest<GenericImage> {
     request.with_host_config_modifier(|host| host.network_mode = Some("none".to_owned()))
 }
 
-/// A running container with these labels.
+/// Starts a container with these labels.
 pub(crate) async fn sleeper(
     engine: &EngineUnderTest,
     labels: HashMap<String, String>,
@@ -56,8 +56,9 @@ pub(crate) async fn sleeper(
     offline(request).start().await.unwrap()
 }
 
-/// A container as a bridge that died has left it, running; returns its ID. By the engine's API and not by testcontainers, which gives up
-/// where the container goes before it has looked at it: any bridge may reap it at once.
+/// Starts a container as a dead bridge would have left it, and returns its ID. Uses the engine's
+/// API, since testcontainers fails if the container is removed before it has inspected it, and any
+/// bridge may remove it at once.
 pub(crate) async fn leftover(engine: &EngineUnderTest, labels: HashMap<String, String>) -> String {
     let _ = image(engine).await;
     let body = ContainerCreateBody {
@@ -90,7 +91,8 @@ pub(crate) async fn leftover(engine: &EngineUnderTest, labels: HashMap<String, S
     created.id
 }
 
-/// Runs Python in the image to its end, with folders of this machine to read; returns its exit status and what it wrote.
+/// Runs Python in the image with read-only folders of this machine; returns its exit status and
+/// output.
 pub(crate) async fn python(
     engine: &EngineUnderTest,
     arguments: &[&str],
@@ -108,7 +110,7 @@ pub(crate) async fn python(
         request = request.with_env_var(*name, *value);
     }
     let container = offline(request).start().await.unwrap();
-    // Not by inspection: podman has states that bollard's types do not know.
+    // Does not inspect the container, as bollard's types do not know all of podman's states.
     let code = match engine
         .client
         .wait_container(container.id(), None)

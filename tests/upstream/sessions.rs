@@ -28,7 +28,7 @@ enum LostSession {
     /// 400 with text only.
     BadRequestInWords,
     /// 200 with the code -32001, naming no request.
-    Answer,
+    AnswerToNone,
     /// 200 with the code -32001, naming the request.
     AnswerToTheRequest,
 }
@@ -96,7 +96,7 @@ impl Site {
                 (StatusCode::BAD_REQUEST, error(-32000, Value::Null)).into_response()
             }
             LostSession::BadRequestInWords => (StatusCode::BAD_REQUEST, "No.").into_response(),
-            LostSession::Answer => error(-32001, Value::Null).into_response(),
+            LostSession::AnswerToNone => error(-32001, Value::Null).into_response(),
             LostSession::AnswerToTheRequest => error(-32001, id.clone()).into_response(),
         }
     }
@@ -171,7 +171,7 @@ async fn session_lost_by_a_restart_is_made_anew_however_the_server_says_so() {
         LostSession::Unauthorized,
         LostSession::BadRequest,
         LostSession::BadRequestInWords,
-        LostSession::Answer,
+        LostSession::AnswerToNone,
         LostSession::AnswerToTheRequest,
     ] {
         let site = Site::start(how).await;

@@ -1,14 +1,15 @@
 //! What one execution may do, and the answers to its requests.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
-use super::{GuestError, Kind, Scope, lock};
+use super::{GuestError, Kind, Scope};
+use bridge_common::Mutex;
 use bridge_store::Origin;
 use bridge_upstream::{Interact, Payload};
 
@@ -106,7 +107,7 @@ impl ActiveRun {
     /// Counts a change of what is kept, and refuses it beyond the limit.
     pub(super) fn count_write(&self) -> Result<(), GuestError> {
         let most = self.scope.broker.limits.writes;
-        let mut calls = lock(&self.calls);
+        let mut calls = self.calls.lock();
         calls.writes += 1;
         if calls.writes > most {
             let message = format!(
@@ -120,7 +121,7 @@ impl ActiveRun {
     /// Counts a tool call and names it for the summary; refuses it beyond the limit.
     pub(super) fn count(&self, call: u64, server: &str, tool: &str) -> Result<(), GuestError> {
         let most = self.scope.broker.limits.calls;
-        let mut calls = lock(&self.calls);
+        let mut calls = self.calls.lock();
         calls.made += 1;
         if calls.made > most {
             let message =

@@ -24,7 +24,7 @@ mod state;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
@@ -37,6 +37,7 @@ pub use redacting::Secrets;
 pub use run::Run;
 
 use bridge_catalog::{Catalog, Definition, ServerName, Watcher};
+use bridge_common::Mutex;
 use bridge_store::Store;
 use bridge_tools::{ServerTools, ToolBook};
 use bridge_upstream::{Redactor, ToolList, Upstreams};
@@ -138,7 +139,7 @@ impl Broker {
     }
 
     fn secrets_of(&self, catalog: &Arc<Catalog>) -> Arc<Secrets> {
-        let mut known = lock(&self.secrets);
+        let mut known = self.secrets.lock();
         match &*known {
             Some(secrets) if secrets.are_of(catalog) => Arc::clone(secrets),
             _ => {
@@ -172,23 +173,23 @@ pub struct Scope {
 impl Scope {
     /// The session starts afresh: no server is allowed any more.
     pub fn reset(&self) {
-        lock(&self.allowed).clear();
-        lock(&self.failures).clear();
+        self.allowed.lock().clear();
+        self.failures.lock().clear();
         self.forget_installed();
     }
 
     /// The guest is a new one and has no proxies yet; what is allowed stays so.
     pub fn forget_installed(&self) {
-        lock(&self.installed).clear();
+        self.installed.lock().clear();
     }
 
     /// Names of the servers that the session may use.
     pub fn allowed(&self) -> Vec<ServerName> {
-        lock(&self.allowed).iter().cloned().collect()
+        self.allowed.lock().iter().cloned().collect()
     }
 
     fn is_allowed(&self, name: &ServerName) -> bool {
-        lock(&self.allowed).contains(name)
+        self.allowed.lock().contains(name)
     }
 
     /// The definition of a server that the session may use. The only way to one: whatever a guest
@@ -210,9 +211,4 @@ impl Scope {
         );
         Err(GuestError::new(Kind::Name, message).of_server(name))
     }
-}
-
-/// Locks are held for a few lines without a panic in them; a poisoned one still holds good data.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::{GuestError, Scope, lock};
+use super::{GuestError, Scope};
 use bridge_catalog::{Catalog, Definition, ServerName};
 use bridge_tools::{ServerTools, Tool};
 use bridge_upstream::{CallContext, Status, ToolList};
@@ -102,8 +102,10 @@ impl Scope {
                     .map_err(|error| GuestError::new(super::Kind::Name, error.to_string()))?,
             );
         }
-        *lock(&self.catalog) = Some(Arc::clone(&catalog));
-        lock(&self.allowed).extend(asked.iter().map(|definition| definition.name.clone()));
+        *self.catalog.lock() = Some(Arc::clone(&catalog));
+        self.allowed
+            .lock()
+            .extend(asked.iter().map(|definition| definition.name.clone()));
 
         let mut loaded = Loaded::default();
         let allowed: HashSet<ServerName> = self.allowed().into_iter().collect();
@@ -114,7 +116,7 @@ impl Scope {
         // up when it is called.
         let (new, old): (Vec<_>, Vec<_>) = definitions.partition(|definition| {
             asked.iter().any(|asked| asked.name == definition.name)
-                || !lock(&self.installed).contains_key(&definition.name)
+                || !self.installed.lock().contains_key(&definition.name)
         });
         let (new, left): (Vec<_>, Vec<_>) = new.into_iter().partition(|definition| {
             asked.iter().any(|asked| asked.name == definition.name)
@@ -137,7 +139,7 @@ impl Scope {
         for (definition, tools) in join_all(starts).await {
             match tools {
                 Ok(tools) => {
-                    lock(&self.failures).remove(&definition.name);
+                    self.failures.lock().remove(&definition.name);
                     self.install(definition, tools, &mut loaded);
                 }
                 Err(mut refusal) => {
@@ -165,7 +167,7 @@ impl Scope {
 
     /// Why the server did not come up, where it was last tried with its present definition.
     fn failure(&self, definition: &Definition) -> Option<GuestError> {
-        let failures = lock(&self.failures);
+        let failures = self.failures.lock();
         let failure = failures.get(&definition.name)?;
         (failure.of == definition.hash).then(|| failure.refusal.clone())
     }
@@ -176,12 +178,14 @@ impl Scope {
             was_starting,
             refusal,
         };
-        lock(&self.failures).insert(definition.name.clone(), failure);
+        self.failures
+            .lock()
+            .insert(definition.name.clone(), failure);
     }
 
     /// Whether a server that an earlier call did not wait for is there by now.
     fn has_come_up(&self, definition: &Definition) -> bool {
-        let failures = lock(&self.failures);
+        let failures = self.failures.lock();
         let failure = failures.get(&definition.name);
         failure.is_some_and(|failure| failure.was_starting)
             && matches!(self.status(definition), Status::Running { .. })
@@ -193,7 +197,7 @@ impl Scope {
 
     /// Adds the server to what the guest is given, unless the guest has it already.
     fn install(&self, definition: &Arc<Definition>, tools: Arc<ServerTools>, loaded: &mut Loaded) {
-        let mut installed = lock(&self.installed);
+        let mut installed = self.installed.lock();
         let before = installed.insert(definition.name.clone(), Arc::clone(&tools));
         if before.is_none_or(|before| *before != *tools) {
             loaded.install.push(LoadedServer {
@@ -243,13 +247,13 @@ impl super::Broker {
         definition: &Definition,
         list: &Arc<ToolList>,
     ) -> Arc<ServerTools> {
-        if let Some((of, tools)) = lock(&self.named).get(&definition.name)
+        if let Some((of, tools)) = self.named.lock().get(&definition.name)
             && Arc::ptr_eq(of, list)
         {
             return Arc::clone(tools);
         }
         let tools = self.book.learn(definition, list.tools.clone());
-        lock(&self.named).insert(
+        self.named.lock().insert(
             definition.name.clone(),
             (Arc::clone(list), Arc::clone(&tools)),
         );

@@ -9,7 +9,7 @@ use super::context::ActiveRun;
 use super::load::tool_cards;
 use super::params::{DocsQuery, Search, fields};
 use super::state::StateRequest;
-use super::{GuestError, Kind, lock};
+use super::{GuestError, Kind};
 use bridge_catalog::{Catalog, Definition};
 use bridge_upstream::{CallContext, Payload};
 
@@ -225,7 +225,7 @@ impl ActiveRun {
         context: &CallContext,
     ) -> Result<Payload, GuestError> {
         let name = self.offered(definition, tool, context).await?;
-        lock(&self.calls).set_started(call);
+        self.calls.lock().set_started(call);
         let result = self
             .scope
             .broker

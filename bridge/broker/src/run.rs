@@ -12,7 +12,7 @@ use super::calls::Summary;
 use super::context::{ActiveRun, Outcome, RunContext};
 use super::redacting::Redacting;
 use super::request::Request;
-use super::{GuestError, Kind, Scope, lock};
+use super::{GuestError, Kind, Scope};
 use bridge_common::json;
 use bridge_upstream::{CallContext, Payload};
 
@@ -65,7 +65,7 @@ impl Run {
                     .spawn(async move { active.serve(call, request, cancel).await });
             }
             Err(error) => {
-                lock(&self.active.calls).finish(call, true);
+                self.active.calls.lock().finish(call, true);
                 self.active.refuse(call, error);
             }
         }
@@ -74,7 +74,7 @@ impl Run {
     /// Registers a request whose arguments have `bytes`, where the limits allow it.
     fn admit(&self, call: u64, bytes: usize) -> Admission {
         let limits = self.active.scope.broker.limits;
-        let mut calls = lock(&self.active.calls);
+        let mut calls = self.active.calls.lock();
         // Answers to requests of a run that is over, or to a number that is taken, would mean
         // something else to the guest than to us.
         if calls.closed || calls.contains(call) {
@@ -115,12 +115,12 @@ impl Run {
 
     /// The guest does not want the answer any more.
     pub fn cancel(&self, call: u64) {
-        lock(&self.active.calls).cancel(call);
+        self.active.calls.lock().cancel(call);
     }
 
     /// Ends the run: whatever is under way is cancelled, at its server too.
     pub fn end(&self) -> Summary {
-        let summary = lock(&self.active.calls).close();
+        let summary = self.active.calls.lock().close();
         self.active.context.cancel.cancel();
         self.tasks.close();
         summary
@@ -141,12 +141,15 @@ impl ActiveRun {
             turn = Arc::clone(&self.scope.permits).acquire_owned() => turn.ok(),
         };
         let Some(permit) = turn else {
-            lock(&self.calls).finish(call, true);
+            self.calls.lock().finish(call, true);
             let refusal = GuestError::new(Kind::Mcp, "the call was cancelled before it began")
                 .because("cancelled");
             return self.refuse(call, refusal);
         };
-        let loaded_with = lock(&self.scope.catalog)
+        let loaded_with = self
+            .scope
+            .catalog
+            .lock()
             .clone()
             .filter(|_| !request.looks_around());
         let catalog = match loaded_with {
@@ -171,7 +174,7 @@ impl ActiveRun {
                 refusal
             });
         let failed = result.as_ref().map_or(true, Payload::is_tool_error);
-        lock(&self.calls).finish(call, failed);
+        self.calls.lock().finish(call, failed);
         self.send(call, result, Some(permit));
     }
 }

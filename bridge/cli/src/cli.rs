@@ -1,6 +1,6 @@
-//! The command line: arguments into settings, one thin file per subcommand. Nothing else prints to the terminal.
-//!
-//! Data goes to stdout, everything else to stderr.
+//! The command line: turns arguments into settings and runs one subcommand, each of which has a
+//! file below `cli/`. Nothing else prints to the terminal: data goes to stdout, everything else to
+//! stderr.
 
 mod bridge;
 mod clients;
@@ -30,7 +30,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use bridge_common::host::HostEnv;
 use bridge_settings::{self as settings, Overrides, Settings};
 
-/// Exit codes, as documented.
+/// The documented exit codes.
 mod exit {
     pub(super) const FAILED: u8 = 1;
     pub(super) const USAGE: u8 = 2;
@@ -79,7 +79,7 @@ enum Command {
     Guardian,
 }
 
-/// Flags that win over variables and the settings file.
+/// Flags that take precedence over variables and the settings file.
 #[derive(Debug, Args)]
 struct SettingArguments {
     #[arg(
@@ -106,7 +106,7 @@ struct SettingArguments {
 fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
-        _ => Err("accepted: KEY=VALUE, such as memory=1g".to_owned()),
+        _ => Err("expected KEY=VALUE, such as memory=1g".to_owned()),
     }
 }
 
@@ -144,7 +144,7 @@ impl SettingArguments {
         }
     }
 
-    /// With the flags of a command, which win.
+    /// Loads the settings; flags of the command itself take precedence.
     fn load(&self, command: Option<&Command>, host: &HostEnv) -> Result<Settings, settings::Error> {
         let mut overrides = self.overrides();
         if let Some(Command::Serve(serve)) = command {
@@ -154,7 +154,7 @@ impl SettingArguments {
     }
 }
 
-/// Runs the program.
+/// Runs the program with these arguments, the first of which is its name.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match command()
         .try_get_matches_from(arguments)
@@ -162,7 +162,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are errors to clap; they go to stdout. A closed terminal is no news.
+            // clap reports help and version as errors and prints them to stdout. A closed terminal
+            // can be ignored.
             let _ = error.print();
             return if error.use_stderr() {
                 exit::USAGE.into()
@@ -177,7 +178,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Man(man)) => return man.print(),
         Some(Command::Config(config)) => return config.run(),
         Some(Command::Clients(clients)) => return clients.run(&HostEnv::of_process()),
-        // Needs no settings, and must not fail for a bad one.
+        // Needs no settings, so an invalid one must not make it fail.
         Some(Command::Guardian) => {
             bridge_guardian::run(std::io::stdin().lock(), |owners| {
                 bridge_engine::remove_leftovers(&HostEnv::of_process(), owners);
@@ -226,14 +227,15 @@ pub fn command() -> clap::Command {
     Arguments::command().after_long_help(settings::help())
 }
 
-/// Runs `work` on a runtime of its own. What still blocks in the end (a read of a terminal, say) is not waited for.
+/// Runs `work` on a runtime of its own. Does not wait for what still blocks afterwards, such as a
+/// read from a terminal.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| {
-        terminal::say(&format!("cannot start: {error}"));
+        terminal::say(&format!("cannot start the runtime: {error}"));
         ExitCode::from(exit::FAILED)
     })?;
     let result = runtime.block_on(work);
@@ -250,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_passes_the_checks_of_clap() {
         command().debug_assert();
     }
 
     #[test]
-    fn flags_become_overrides_after_a_command_too() {
+    fn flags_after_a_command_become_overrides_too() {
         let parsed = parse(&[
             "run",
             "-c",
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_usage_is_refused() {
+    fn wrong_usage_is_rejected() {
         for wrong in [
             &["nonsense"][..],
             &["--set", "memory"],
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn help() {
+    fn help_matches_the_snapshot() {
         insta::assert_snapshot!(command().render_long_help().to_string());
     }
 }

@@ -1,6 +1,7 @@
-//! The catalog for people and programs: which files were considered, what came of each, which definition won.
+//! Reports of the catalog for people and programs: which files were considered, what each one gave, and
+//! which definition of a server won.
 //!
-//! Shows names and search_paths, never values; text of files is shown without control characters.
+//! Reports show names and paths, never values. Text from files is shown without control characters.
 
 use std::fmt::Write as _;
 
@@ -9,12 +10,13 @@ use serde_json::{Value, json};
 use bridge_catalog::{
     Catalog, CatalogEntry, Considered, FileState, Outcome, Problem, Severity, Source,
 };
+use bridge_common::human::plural;
 use bridge_tools::{Detail, Findings, ToolBook};
 
-/// What is deliberately not looked for.
+/// Places that are not searched on purpose.
 const OUT_OF_SCOPE: &str = "servers of Claude Code plugins and of editor extensions are not read; copy a definition to one of these files";
 
-/// Everything about a catalog as a table.
+/// The catalog as a table for people.
 pub(crate) fn table(catalog: &Catalog, book: &ToolBook) -> String {
     let mut text = String::new();
     let names = catalog
@@ -53,7 +55,7 @@ fn server_lines(
     let (word, what) = match &known.outcome {
         Outcome::Ready(definition) => {
             let tools = match book.tools(definition) {
-                Some(list) => number(list.tools.len(), "tool"),
+                Some(list) => plural(list.tools.len(), "tool"),
                 None => "never started".to_owned(),
             };
             (
@@ -90,7 +92,7 @@ fn server_lines(
     }
 }
 
-/// One problem: how bad, where, what.
+/// One problem in a line: how severe it is, where, and what.
 pub(crate) fn problem_line(catalog: &Catalog, problem: &Problem) -> String {
     let word = match problem.severity {
         Severity::Error => "error  ",
@@ -120,7 +122,7 @@ fn file_line(catalog: &Catalog, file: &Considered) -> String {
             format!(
                 "read     {path} ({}): {}",
                 file.client,
-                number(*servers, "server")
+                plural(*servers, "server")
             )
         }
         FileState::Ignored(why) => format!("ignored  {path}: {why}"),
@@ -128,7 +130,7 @@ fn file_line(catalog: &Catalog, file: &Considered) -> String {
     })
 }
 
-/// The same for programs.
+/// The catalog as JSON for programs.
 pub(crate) fn json(catalog: &Catalog, book: &ToolBook) -> Value {
     json!({
         "ok": catalog.problems().iter().all(|problem| problem.severity != Severity::Error),
@@ -202,7 +204,7 @@ fn file_value(file: &Considered) -> Value {
     value
 }
 
-/// What a search found, one tool a line.
+/// The results of a search, one tool per line.
 pub(crate) fn findings_table(findings: &Findings) -> String {
     let calls: Vec<String> = findings
         .hits
@@ -248,7 +250,7 @@ pub(crate) fn findings_table(findings: &Findings) -> String {
     text
 }
 
-/// The same for programs.
+/// The results of a search as JSON for programs.
 pub(crate) fn findings_json(findings: &Findings, detail: Detail) -> Value {
     json!({
         "tools": findings.hits.iter().map(|hit| hit.doc(detail)).collect::<Vec<_>>(),
@@ -256,7 +258,7 @@ pub(crate) fn findings_json(findings: &Findings, detail: Detail) -> Value {
     })
 }
 
-/// Text that cannot move the cursor, colour the terminal or turn the line around.
+/// The text without characters that move the cursor, colour the terminal or turn the line around.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -270,11 +272,6 @@ pub(crate) fn clean(text: &str) -> String {
         .collect()
 }
 
-/// `1 tool`, `2 tools`.
-pub(crate) fn number(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
 fn width(text: &str) -> usize {
     text.chars().count()
 }
@@ -286,7 +283,7 @@ mod tests {
     use bridge_tools::Tool;
 
     #[test]
-    fn the_whole_report_shows_places_and_reasons_but_no_values() {
+    fn report_shows_places_and_reasons_but_no_values() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let write = |path: &str, text: &str| {

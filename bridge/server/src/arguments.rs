@@ -1,9 +1,11 @@
-//! The arguments of `run_python`: checked by hand, so that the model learns every mistake at once and in its own words.
+//! The arguments of a run, with one check for the tool and for the command line. Its error names
+//! every mistake at once, each in terms of the argument as it was given.
+
+mod json;
 
 use std::time::Duration;
 
 use rmcp::model::JsonObject;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::CallDefaults;
@@ -23,27 +25,58 @@ const NAMES: [&str; 9] = [
     "max_output_tokens",
 ];
 
-/// What a token is taken for: there is no knowing whose tokens they are.
+/// Bytes that count as one token: the model's tokenizer is not known.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// More names in one call are a mistake.
+/// More server names than this in one call are a mistake.
 const MAX_SERVERS: usize = 100;
 
-/// Longer than any name of a run.
+/// More bytes than any run's name has.
 const MAX_RUN_NAME: usize = 64;
 
-/// Checked arguments.
+/// Mistakes of one kind that are named.
+const MAX_NAMED: usize = 8;
+
+/// One argument as given.
+#[derive(Debug, Default)]
+pub(super) enum Given<T> {
+    #[default]
+    Absent,
+    Value(T),
+    /// A value of another type or form, as it is shown in the error.
+    Malformed(String),
+}
+
+/// The arguments as given: of the right type, or malformed, and not checked yet.
+#[derive(Debug, Default)]
+pub(super) struct GivenArguments {
+    pub(super) code: Given<String>,
+    /// Names, or what stands in the place of one.
+    pub(super) servers: Given<Vec<Result<String, String>>>,
+    /// A time limit in whole seconds.
+    pub(super) timeout: Given<u64>,
+    pub(super) session: Given<String>,
+    pub(super) reset: Given<bool>,
+    pub(super) yield_after: Given<Duration>,
+    pub(super) run: Given<String>,
+    pub(super) cancel: Given<bool>,
+    pub(super) max_output_tokens: Given<u64>,
+    /// Names that are not arguments.
+    pub(super) unknown: Vec<String>,
+}
+
+/// Arguments that have passed the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arguments {
-    /// Empty where a run of before is meant.
+    /// Empty when the call waits for an earlier run.
     pub(super) code: String,
-    /// Of the run; or for how long to wait for one of before.
+    /// Time limit of the run, or of waiting for an earlier one.
     pub(super) timeout: Duration,
-    /// Answer by then, and let the run go on.
+    /// After this long the call is answered and the run goes on.
     pub(super) yield_after: Option<Duration>,
-    /// A run of before.
+    /// Name of an earlier run to wait for.
     pub(super) run: Option<String>,
-    /// It is to be cancelled.
+    /// Whether to cancel that run.
     pub(super) cancel: bool,
     pub(super) session: Option<String>,
     pub(super) reset: bool,
@@ -52,41 +85,36 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Checks them; the error names everything that is wrong.
-    pub(super) fn parse(mut given: JsonObject, defaults: &CallDefaults) -> Result<Self, String> {
+    /// Reads and checks the JSON arguments of a tool call; the error names everything that is
+    /// wrong.
+    pub(super) fn parse(arguments: JsonObject, defaults: &CallDefaults) -> Result<Self, String> {
+        Self::check(json::given(arguments), defaults)
+    }
+
+    /// Checks what was given; the error names everything that is wrong.
+    pub(super) fn check(given: GivenArguments, defaults: &CallDefaults) -> Result<Self, String> {
         let mut problems = Vec::new();
-        let mut take = |name: &str| given.remove(name).filter(|value| !value.is_null());
-        let (code, servers, timeout) = (take("code"), take("servers"), take("timeout"));
-        let (session, reset) = (take("session"), take("reset"));
-        let tokens = take("max_output_tokens");
-        let (yield_after, run, cancel) = (take("yield_after"), take("run"), take("cancel"));
-        let run = run_of(run, &mut problems);
-        let cancel = flag_of("cancel", cancel, &mut problems);
-        if run.is_some() {
-            let others = [("code", &code), ("servers", &servers), ("reset", &reset)];
-            let given = others.iter().filter(|(_, value)| value.is_some());
-            problems.extend(given.map(|(name, _)| {
-                format!("{name} cannot be given with run, which asks for a run of before")
-            }));
-        } else if cancel {
+        let run = check_run(&given, &mut problems);
+        let cancel = check_flag("cancel", given.cancel, &mut problems);
+        if cancel && run.is_none() {
             problems.push("cancel needs run: the name of the run to end".to_owned());
         }
-        let code = match (code, &run) {
-            (None, Some(_)) => String::new(),
-            (code, _) => code_of(code, &mut problems),
+        let code = match (given.code, &run) {
+            (Given::Absent, Some(_)) => String::new(),
+            (code, _) => check_code(code, &mut problems),
         };
-        let servers = servers_of(servers, &mut problems);
-        let yield_after = yield_after_of(yield_after, defaults, &mut problems);
+        let servers = check_servers(given.servers, &mut problems);
+        let yield_after = check_yield_after(given.yield_after, defaults, &mut problems);
         let may_yield = yield_after.is_some() && run.is_none();
-        let timeout = timeout_of(timeout, defaults, may_yield, &mut problems);
-        let session = session_of(session, &mut problems);
-        let reset = flag_of("reset", reset, &mut problems);
-        let tokens = tokens_of(tokens, defaults, &mut problems);
+        let timeout = check_timeout(given.timeout, defaults, may_yield, &mut problems);
+        let session = check_session(given.session, &mut problems);
+        let reset = check_flag("reset", given.reset, &mut problems);
+        let tokens = check_tokens(given.max_output_tokens, defaults, &mut problems);
         problems.extend(
             given
-                .keys()
-                .filter(|name| !NAMES.contains(&name.as_str()))
-                .take(8)
+                .unknown
+                .iter()
+                .take(MAX_NAMED)
                 .map(|name| unknown(name)),
         );
         if problems.is_empty() {
@@ -120,17 +148,49 @@ impl Arguments {
     }
 }
 
-fn code_of(value: Option<Value>, problems: &mut Vec<String>) -> String {
-    let problem = match value {
-        None => "code is missing: the Python source to run, a string".to_owned(),
-        Some(Value::String(code)) if code.trim().is_empty() => "code is blank".to_owned(),
-        Some(Value::String(code)) if code.len() > CODE_LIMIT => {
-            format!(
-                "code has {} bytes; at most {CODE_LIMIT} are accepted",
-                code.len()
-            )
+impl<T> Given<T> {
+    const fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// The name of an earlier run; whether that run exists is for the sessions to say.
+fn check_run(given: &GivenArguments, problems: &mut Vec<String>) -> Option<String> {
+    let shown = match &given.run {
+        Given::Absent => return None,
+        Given::Value(name) if (1..=MAX_RUN_NAME).contains(&name.len()) => Ok(name.clone()),
+        Given::Value(name) => Err(show(name)),
+        Given::Malformed(shown) => Err(shown.clone()),
+    };
+    // A malformed name counts as one too: the other mistakes are not those of a call with code.
+    let name = shown.unwrap_or_else(|shown| {
+        problems.push(format!(
+            "run is {shown}; accepted: the name of a run, or \"last\""
+        ));
+        String::new()
+    });
+    let others = [
+        ("code", given.code.is_absent()),
+        ("servers", given.servers.is_absent()),
+        ("reset", given.reset.is_absent()),
+    ];
+    let conflicting = others.iter().filter(|(_, is_absent)| !is_absent);
+    problems.extend(conflicting.map(|(name, _)| {
+        format!("{name} cannot be given with run, which waits for an earlier run")
+    }));
+    Some(name)
+}
+
+fn check_code(code: Given<String>, problems: &mut Vec<String>) -> String {
+    let problem = match code {
+        Given::Absent => "code is missing: the Python source to run, a string".to_owned(),
+        Given::Malformed(shown) => format!("code is {shown}; accepted: a string"),
+        Given::Value(code) if code.trim().is_empty() => "code is blank".to_owned(),
+        Given::Value(code) if code.len() > CODE_LIMIT => {
+            let bytes = code.len();
+            format!("code has {bytes} bytes; at most {CODE_LIMIT} are accepted")
         }
-        Some(Value::String(code)) => match code.find('\0') {
+        Given::Value(code) => match code.find('\0') {
             None => return code,
             Some(at) => {
                 let line = code[..at].matches('\n').count() + 1;
@@ -139,35 +199,35 @@ fn code_of(value: Option<Value>, problems: &mut Vec<String>) -> String {
                 )
             }
         },
-        Some(other) => format!("code is {}; accepted: a string", show(&other)),
     };
     problems.push(problem);
     String::new()
 }
 
-/// Names only; which of them there are is for others to know.
-fn servers_of(value: Option<Value>, problems: &mut Vec<String>) -> Vec<String> {
-    let given = match value {
-        None => return Vec::new(),
-        Some(Value::Array(given)) => given,
-        Some(other) => {
-            problems.push(format!(
-                "servers is {}; accepted: an array of names",
-                show(&other)
-            ));
+/// Distinct names; which servers exist is for the catalog to say.
+fn check_servers(
+    servers: Given<Vec<Result<String, String>>>,
+    problems: &mut Vec<String>,
+) -> Vec<String> {
+    let given = match servers {
+        Given::Absent => return Vec::new(),
+        Given::Value(given) => given,
+        Given::Malformed(shown) => {
+            problems.push(format!("servers is {shown}; accepted: an array of names"));
             return Vec::new();
         }
     };
     let mut names = Vec::new();
-    for name in given.into_iter().take(MAX_SERVERS + 1) {
+    for name in given {
         match name {
-            Value::String(name) if names.contains(&name) => {}
-            Value::String(name) => names.push(name),
-            other if problems.len() < 8 => problems.push(format!(
-                "servers holds {}; accepted: an array of names",
-                show(&other)
-            )),
-            _ => {}
+            Ok(name) if names.contains(&name) => {}
+            Ok(name) => names.push(name),
+            Err(shown) if problems.len() < MAX_NAMED => {
+                problems.push(format!(
+                    "servers holds {shown}; accepted: an array of names"
+                ));
+            }
+            Err(_) => {}
         }
     }
     if names.len() > MAX_SERVERS {
@@ -178,9 +238,9 @@ fn servers_of(value: Option<Value>, problems: &mut Vec<String>) -> Vec<String> {
     names
 }
 
-/// A run that the client comes back for may take longer, and does unless it says otherwise.
-fn timeout_of(
-    value: Option<Value>,
+/// A run that may be left running may take longer, and does unless the call says otherwise.
+fn check_timeout(
+    timeout: Given<u64>,
     defaults: &CallDefaults,
     may_yield: bool,
     problems: &mut Vec<String>,
@@ -190,127 +250,82 @@ fn timeout_of(
     } else {
         (defaults.timeout, defaults.max_timeout)
     };
-    let Some(value) = value else {
-        return usual;
-    };
-    match whole_number(&value) {
-        Some(seconds) if (1..=max.as_secs()).contains(&seconds) => Duration::from_secs(seconds),
-        longer => {
-            let may_be_longer =
-                !may_yield && longer.is_some_and(|s| s <= defaults.max_run.as_secs());
-            let hint = if may_be_longer && longer != Some(0) {
-                format!("; to {} with yield_after", defaults.max_run.as_secs())
-            } else {
-                String::new()
-            };
-            problems.push(format!(
-                "timeout is {}; accepted: whole seconds from 1 to {}{hint}",
-                show(&value),
-                max.as_secs()
-            ));
-            usual
+    let (shown, hint) = match timeout {
+        Given::Absent => return usual,
+        Given::Value(seconds) if (1..=max.as_secs()).contains(&seconds) => {
+            return Duration::from_secs(seconds);
         }
-    }
+        Given::Value(seconds) => {
+            let longest = defaults.max_run.as_secs();
+            let may_be_longer = !may_yield && (1..=longest).contains(&seconds);
+            let hint = may_be_longer.then(|| format!("; to {longest} with yield_after"));
+            (seconds.to_string(), hint.unwrap_or_default())
+        }
+        Given::Malformed(shown) => (shown, String::new()),
+    };
+    let max = max.as_secs();
+    problems.push(format!(
+        "timeout is {shown}; accepted: whole seconds from 1 to {max}{hint}"
+    ));
+    usual
 }
 
-/// Seconds, perhaps with a fraction. Zero answers at once.
-fn yield_after_of(
-    value: Option<Value>,
+/// Seconds, perhaps with a fraction. Zero means an answer at once.
+fn check_yield_after(
+    yield_after: Given<Duration>,
     defaults: &CallDefaults,
     problems: &mut Vec<String>,
 ) -> Option<Duration> {
-    let value = value?;
     let max = defaults.max_timeout;
-    let given = match &value {
-        Value::Number(number) => number.as_f64(),
-        _ => None,
+    let shown = match yield_after {
+        Given::Absent => return None,
+        Given::Value(time) if time <= max => return Some(time),
+        Given::Value(time) => time.as_secs_f64().to_string(),
+        Given::Malformed(shown) => shown,
     };
-    let time = given.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    if let Some(time) = time.filter(|time| *time <= max) {
-        return Some(time);
-    }
+    let max = max.as_secs();
     problems.push(format!(
-        "yield_after is {}; accepted: seconds from 0 to {}",
-        show(&value),
-        max.as_secs()
+        "yield_after is {shown}; accepted: seconds from 0 to {max}"
     ));
     None
 }
 
-/// Which runs there are is for others to know.
-fn run_of(value: Option<Value>, problems: &mut Vec<String>) -> Option<String> {
-    match value? {
-        Value::String(name) if !name.is_empty() && name.len() <= MAX_RUN_NAME => Some(name),
-        other => {
-            problems.push(format!(
-                "run is {}; accepted: the name of a run, or \"last\"",
-                show(&other)
-            ));
-            // What else is wrong must not be told of a call with code.
-            Some(String::new())
-        }
-    }
-}
-
-/// JSON has one kind of number: `30.0` is a whole one, as in JSON Schema.
-fn whole_number(value: &Value) -> Option<u64> {
-    let Value::Number(number) = value else {
-        return None;
+fn check_session(session: Given<String>, problems: &mut Vec<String>) -> Option<String> {
+    let shown = match session {
+        Given::Absent => return None,
+        Given::Value(name) if is_session_name(&name) => return Some(name),
+        Given::Value(name) => show(&name),
+        Given::Malformed(shown) => shown,
     };
-    let text = number.to_string();
-    let whole = text
-        .split_once('.')
-        .map_or(text.as_str(), |(whole, fraction)| {
-            if fraction.bytes().all(|byte| byte == b'0') {
-                whole
-            } else {
-                ""
-            }
-        });
-    whole.parse().ok()
+    problems.push(format!(
+        "session is {shown}; accepted: 1 to 64 letters, digits, \".\", \"_\" or \"-\", \
+         starting with a letter or digit"
+    ));
+    None
 }
 
-fn session_of(value: Option<Value>, problems: &mut Vec<String>) -> Option<String> {
-    match value? {
-        Value::String(name) if is_session_name(&name) => Some(name),
-        other => {
-            problems.push(format!(
-                "session is {}; accepted: up to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit",
-                show(&other)
-            ));
-            None
-        }
-    }
-}
-
-fn flag_of(name: &str, value: Option<Value>, problems: &mut Vec<String>) -> bool {
-    match value {
-        None => false,
-        Some(Value::Bool(flag)) => flag,
-        Some(other) => {
-            problems.push(format!(
-                "{name} is {}; accepted: true or false",
-                show(&other)
-            ));
+fn check_flag(name: &str, flag: Given<bool>, problems: &mut Vec<String>) -> bool {
+    match flag {
+        Given::Absent => false,
+        Given::Value(flag) => flag,
+        Given::Malformed(shown) => {
+            problems.push(format!("{name} is {shown}; accepted: true or false"));
             false
         }
     }
 }
 
-fn tokens_of(value: Option<Value>, defaults: &CallDefaults, problems: &mut Vec<String>) -> u64 {
-    let Some(value) = value else {
-        return defaults.output_tokens;
+fn check_tokens(tokens: Given<u64>, defaults: &CallDefaults, problems: &mut Vec<String>) -> u64 {
+    let shown = match tokens {
+        Given::Absent => return defaults.output_tokens,
+        Given::Value(tokens) if (100..=MAX_OUTPUT_TOKENS).contains(&tokens) => return tokens,
+        Given::Value(tokens) => tokens.to_string(),
+        Given::Malformed(shown) => shown,
     };
-    match whole_number(&value) {
-        Some(tokens) if (100..=MAX_OUTPUT_TOKENS).contains(&tokens) => tokens,
-        _ => {
-            problems.push(format!(
-                "max_output_tokens is {}; accepted: whole numbers from 100 to {MAX_OUTPUT_TOKENS}",
-                show(&value)
-            ));
-            defaults.output_tokens
-        }
-    }
+    problems.push(format!(
+        "max_output_tokens is {shown}; accepted: whole numbers from 100 to {MAX_OUTPUT_TOKENS}"
+    ));
+    defaults.output_tokens
 }
 
 fn unknown(name: &str) -> String {
@@ -321,15 +336,12 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// A value as JSON, cut where long.
-fn show(value: &Value) -> String {
-    let text = match value {
-        // Not written out whole: it may be megabytes.
-        Value::Array(_) => return "an array".to_owned(),
-        Value::Object(_) => return "an object".to_owned(),
-        Value::String(text) => format!("{:?}", text.chars().take(61).collect::<String>()),
-        other => other.to_string(),
-    };
+/// A quoted text, cut where it is long.
+fn show(text: &str) -> String {
+    cut(format!("{:?}", text.chars().take(61).collect::<String>()))
+}
+
+fn cut(text: String) -> String {
     if text.chars().count() > 64 {
         format!("{}...", text.chars().take(60).collect::<String>())
     } else {

@@ -1,5 +1,5 @@
-//! One call, from its arguments to its answer: begins a run, or finds one of before, waits as long as the call may, and leaves
-//! the run running where it is to go on.
+//! One call, from its arguments to its answer: begins a run or finds an earlier one, waits for as
+//! long as the call may, and leaves the run running if it is to go on.
 
 use std::future::pending;
 use std::pin::pin;
@@ -21,27 +21,27 @@ use super::{Rejected, Server, passthrough, tasks};
 use bridge_render::Rendered;
 use bridge_session::{Client, Run, RunOutcome};
 
-/// How far a call has brought a run.
+/// What a call is answered with.
 enum CallProgress {
-    /// To its end, or as far as the call may wait.
+    /// The outcome of the run, or how far it has got.
     Answered(Box<RunOutcome>),
-    /// A server has asked something that the client is asked in the answer.
-    Asks(InputRequiredResult),
-    /// It goes on as a task of the protocol.
+    /// Questions of a server, which the client answers by calling again.
+    InputRequired(InputRequiredResult),
+    /// The run goes on as a task of the protocol.
     Task(Arc<Run>),
 }
 
-/// How waiting for a run ended.
+/// Why waiting for a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waited {
-    /// The run did.
+    /// The run has ended.
     Ended,
-    /// The time to wait is over.
-    Enough,
-    /// There is a question for the answer.
+    /// The call may not wait any longer.
+    TimedOut,
+    /// A server asks something that the answer must ask the client.
     Asked,
-    /// The client no longer waits.
-    GivenUp,
+    /// The client has cancelled the call.
+    Cancelled,
 }
 
 impl Server {
@@ -75,12 +75,12 @@ impl Server {
             CallProgress::Answered(outcome) => self
                 .answer(&Rendered::of_run(&outcome, named, text_bytes))
                 .into(),
-            CallProgress::Asks(questions) => questions.into(),
+            CallProgress::InputRequired(questions) => questions.into(),
             CallProgress::Task(run) => tasks::created(&run).into(),
         })
     }
 
-    /// Begins a run.
+    /// Begins a run that is cancelled when the result is dropped.
     fn begin(
         &self,
         arguments: Arguments,
@@ -108,7 +108,7 @@ impl Server {
         })
     }
 
-    /// Goes on with the run that waits for these answers.
+    /// Resumes the run that waits for these answers.
     fn resume(
         &self,
         state: &str,
@@ -120,8 +120,8 @@ impl Server {
         Ok(running)
     }
 
-    /// Waits for the outcome, for a question that goes into the answer, or as long as the call may. Until a run is left
-    /// running, it is the call's own: who cancels the call cancels it.
+    /// Waits for the outcome, for a question that goes into the answer, or for as long as the call
+    /// may. Until the run is left running, cancelling the call cancels the run.
     async fn follow(
         &self,
         running: Running,
@@ -130,24 +130,25 @@ impl Server {
         let mut reports = Reports::new(context, &running.steps);
         let run = Arc::clone(&running.run);
         let yield_after = running.arguments.yield_after;
-        // A model that asks to be answered early means itself; a client that can keep a task keeps it for the model.
-        let becomes_task = yield_after.is_none() && tasks::are_offered_by(context);
+        // With `yield_after` the model itself polls; otherwise a client that supports tasks polls
+        // for the model.
+        let becomes_task = yield_after.is_none() && tasks::are_supported_by(context);
         let limit = yield_after.or_else(|| becomes_task.then_some(tasks::BECOMES_TASK_AFTER));
-        let (given_up, inbox) = (context.ct.cancelled(), Some(&*running.inbox));
-        match wait(&run, limit, given_up, inbox, &mut reports).await {
+        let (cancelled, inbox) = (context.ct.cancelled(), Some(&*running.inbox));
+        match wait(&run, limit, cancelled, inbox, &mut reports).await {
             Waited::Ended => {}
-            Waited::GivenUp => {
+            Waited::Cancelled => {
                 run.cancel();
                 wait(&run, None, pending(), None, &mut reports).await;
             }
             Waited::Asked => {
                 let questions = running.inbox.show();
-                return Ok(CallProgress::Asks(passthrough::input_required(
+                return Ok(CallProgress::InputRequired(passthrough::input_required(
                     questions,
                     self.suspended.suspend(running),
                 )));
             }
-            Waited::Enough => {
+            Waited::TimedOut => {
                 run.leave_running();
                 running.inbox.close();
                 if becomes_task {
@@ -158,7 +159,7 @@ impl Server {
         Ok(CallProgress::Answered(Box::new(run.read()?)))
     }
 
-    /// Waits for a run of before, or cancels it. Who cancels this call only waits no longer.
+    /// Waits for an earlier run, or cancels it. Cancelling this call ends only the waiting.
     async fn poll(
         &self,
         id: &str,
@@ -171,21 +172,22 @@ impl Server {
         }
         let mut reports = Reports::new(context, &Steps::default());
         let limit = arguments.yield_after.unwrap_or(arguments.timeout);
-        let given_up = context.ct.cancelled();
-        let outcome = match wait(&run, Some(limit), given_up, None, &mut reports).await {
-            // Nobody reads this answer: what it would have told is still to be read.
-            Waited::GivenUp => run.peek()?,
+        let cancelled = context.ct.cancelled();
+        let outcome = match wait(&run, Some(limit), cancelled, None, &mut reports).await {
+            // The client does not see this answer, so its output stays unread.
+            Waited::Cancelled => run.peek()?,
             _ => run.read()?,
         };
         Ok(CallProgress::Answered(Box::new(outcome)))
     }
 }
 
-/// Waits until the run has ended, `limit` is over, something is asked, or the client has given up.
+/// Waits until the run has ended, `limit` has passed, a server asks something, or the client has
+/// cancelled the call.
 async fn wait(
     run: &Run,
     limit: Option<Duration>,
-    given_up: impl Future<Output = ()>,
+    cancelled: impl Future<Output = ()>,
     inbox: Option<&Inbox>,
     reports: &mut Reports,
 ) -> Waited {
@@ -195,15 +197,15 @@ async fn wait(
             None => pending().await,
         }
     };
-    let (mut ended, mut given_up) = (pin!(run.ended_or_given_up()), pin!(given_up));
-    let (mut enough, mut asked) = (pin!(sleep(limit.unwrap_or_default())), pin!(asked));
+    let (mut ended, mut cancelled) = (pin!(run.ended_or_given_up()), pin!(cancelled));
+    let (mut timeout, mut asked) = (pin!(sleep(limit.unwrap_or_default())), pin!(asked));
     loop {
         tokio::select! {
             biased;
             () = &mut ended => return Waited::Ended,
-            () = &mut given_up => return Waited::GivenUp,
+            () = &mut cancelled => return Waited::Cancelled,
             () = &mut asked => return Waited::Asked,
-            () = &mut enough, if limit.is_some() => return Waited::Enough,
+            () = &mut timeout, if limit.is_some() => return Waited::TimedOut,
             notification = reports.next() => reports.send(notification).await,
         }
     }

@@ -1,4 +1,4 @@
-//! The one resource: the manual of the sandbox, and the limits that apply here.
+//! The capabilities resource: the manual of the sandbox, and the limits that the settings set.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub(super) const URI: &str = "resource://mcp-server-code-execution-mode/capabili
 const NAME: &str = "code-execution-capabilities";
 const TYPE: &str = "text/markdown";
 
-/// As listed.
+/// The resource as it is listed.
 pub(super) fn resource() -> Resource {
     let mut resource = Resource::new(URI, NAME);
     resource.description = Some("What code run by run_python can count on".to_owned());
@@ -20,7 +20,7 @@ pub(super) fn resource() -> Resource {
     resource
 }
 
-/// As read.
+/// The resource as it is read.
 pub(super) fn contents(text: &str) -> ReadResourceResult {
     ReadResourceResult::new(vec![ResourceContents::TextResourceContents {
         uri: URI.to_owned(),
@@ -30,10 +30,11 @@ pub(super) fn contents(text: &str) -> ReadResourceResult {
     }])
 }
 
-/// What the guest's `capability_summary()` says, as `make manual` wrote it: one table in the guest is the source of both.
+/// The text of the guest's `capability_summary()`, written by `make manual`: both come from one
+/// table in the guest.
 const MANUAL: &str = include_str!("manual.md");
 
-/// The text: the manual, and the limits that the settings set.
+/// The text of the resource: the manual, and the limits that the settings set.
 pub(super) fn write(settings: &Settings) -> String {
     let limits = &settings.limits;
     let session = &settings.session;

@@ -1,6 +1,7 @@
 //! The MCP server over streamable HTTP, on loopback and for holders of a token.
 //!
-//! rmcp speaks the protocol; this listens, bounds, and keeps out browsers and everybody without the token.
+//! rmcp speaks the protocol. This module listens, limits connections, and rejects browsers and
+//! requests without the token.
 
 mod clients;
 mod token;
@@ -32,32 +33,32 @@ use super::{CallDefaults, Server};
 pub use clients::Clients;
 pub use token::{Error as TokenError, Token};
 
-/// Where the protocol is spoken.
+/// Path of the MCP endpoint.
 pub const PATH: &str = "/mcp";
 
-/// Connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 128;
+/// The most connections at once; more wait to be accepted.
+const MAX_CONNECTIONS: usize = 128;
 
-/// For the headers of a request to arrive, and for a connection to be idle.
-const HEADERS: Duration = Duration::from_secs(30);
+/// How long the headers of a request may take, and how long a connection may be idle.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Before the next try after a connection could not be accepted.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// For runs that were given up to be answered, and for answers to be read.
+/// How long cancelled runs have to be answered, and clients to read the answers.
 const DRAIN: Duration = Duration::from_millis(500);
 
 type Body = BoxBody<Bytes, Infallible>;
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
-/// What does not change from one connection to the next.
-struct Door {
+/// What all connections share.
+struct Endpoint {
     service: Service,
     token: Token,
 }
 
-/// Serves until `closing` fires, then for a moment more, so that what is under way is answered. A client that says nothing for
-/// `idle` is taken to be gone.
+/// Serves until `closing` fires, and for [`DRAIN`] longer, so that requests under way are answered.
+/// The session of a client that sends nothing for `idle` ends.
 pub async fn serve_http(
     listener: TcpListener,
     token: Token,
@@ -70,7 +71,8 @@ pub async fn serve_http(
     let mut manager = LocalSessionManager::default();
     manager.session_config.keep_alive = idle;
     let config = StreamableHttpServerConfig::default()
-        // No browser has business here: whatever names an origin is refused. So are names that are not of this machine.
+        // Rejects every request with an origin, since browsers have no business here, and every
+        // host name but those of this machine.
         .enforce_origin_validation()
         .with_max_request_body_bytes(MAX_LINE)
         .with_cancellation_token(stop.clone());
@@ -78,67 +80,70 @@ pub async fn serve_http(
     let service = StreamableHttpService::new(
         move || {
             let client = clients.client();
-            Ok(Server::new(client, defaults.clone(), servers.child_token()).of_one_request())
+            Ok(Server::new(client, defaults.clone(), servers.child_token()).for_one_request())
         },
         Arc::new(manager),
         config,
     );
-    let door = Arc::new(Door { service, token });
+    let endpoint = Arc::new(Endpoint { service, token });
     let connections = TaskTracker::new();
-    accept(&listener, &door, &connections, &closing).await;
+    accept(&listener, &endpoint, &connections, &closing).await;
     drop(listener);
     connections.close();
     if tokio::time::timeout(DRAIN, connections.wait())
         .await
         .is_err()
     {
-        tracing::debug!(connections = connections.len(), "connections given up");
+        tracing::debug!(
+            connections = connections.len(),
+            "dropped connections that did not end in time"
+        );
     }
     stop.cancel();
 }
 
 async fn accept(
     listener: &TcpListener,
-    door: &Arc<Door>,
+    endpoint: &Arc<Endpoint>,
     connections: &TaskTracker,
     closing: &CancellationToken,
 ) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, listener.accept().await)
+            let permit = Arc::clone(&permits).acquire_owned().await;
+            (permit, listener.accept().await)
         };
-        let (place, accepted) = tokio::select! {
+        let (permit, accepted) = tokio::select! {
             biased;
             () = closing.cancelled() => return,
             accepted = accepted => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
-                let (door, closing) = (Arc::clone(door), closing.clone());
+                let (endpoint, closing) = (Arc::clone(endpoint), closing.clone());
                 connections.spawn(async move {
-                    serve_connection(stream, door, closing).await;
-                    drop(place);
+                    serve_connection(stream, endpoint, closing).await;
+                    drop(permit);
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE).await;
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, door: Arc<Door>, closing: CancellationToken) {
+async fn serve_connection(stream: TcpStream, endpoint: Arc<Endpoint>, closing: CancellationToken) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(
             TokioIo::new(stream),
             service_fn(|request| {
-                let door = Arc::clone(&door);
-                async move { Ok::<_, Infallible>(door.answer(request).await) }
+                let endpoint = Arc::clone(&endpoint);
+                async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
             }),
         );
     let mut connection = pin!(connection);
@@ -146,7 +151,7 @@ async fn serve_connection(stream: TcpStream, door: Arc<Door>, closing: Cancellat
         result = connection.as_mut() => result,
         () = closing.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            // Cut short by whoever waits for the connections.
+            // `serve_http` waits no longer than this either.
             match tokio::time::timeout(DRAIN, connection).await {
                 Ok(result) => result,
                 Err(_) => return,
@@ -158,22 +163,25 @@ async fn serve_connection(stream: TcpStream, door: Arc<Door>, closing: Cancellat
     }
 }
 
-impl Door {
+impl Endpoint {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         if !self.token.is_in(request.headers().get(AUTHORIZATION)) {
-            let mut response = refuse(StatusCode::UNAUTHORIZED, "a bearer token is needed");
+            let mut response = reject(
+                StatusCode::UNAUTHORIZED,
+                "missing or wrong bearer token: send it in the Authorization header",
+            );
             let scheme = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
             return response;
         }
         if request.uri().path() != PATH {
-            return refuse(StatusCode::NOT_FOUND, "MCP is spoken at /mcp");
+            return reject(StatusCode::NOT_FOUND, "not found: the MCP endpoint is /mcp");
         }
         self.service.handle(request).await
     }
 }
 
-fn refuse(status: StatusCode, text: &'static str) -> Response<Body> {
+fn reject(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain");

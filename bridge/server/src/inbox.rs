@@ -1,17 +1,17 @@
-//! The questions of one run that wait for the client to come back with answers, in revisions where a question can only be
-//! the answer to a call.
+//! The questions of one run that wait for the client to call again with answers, in protocol
+//! revisions where a question can only be the answer to a call.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::InputResponses;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
 
 use super::questions::reply_of;
+use bridge_common::Mutex;
 use bridge_upstream::{QuestionKind, Reply};
 
-/// The questions of one run.
+/// The open questions of one run.
 #[derive(Default)]
 pub(super) struct Inbox {
     questions: Mutex<Questions>,
@@ -21,7 +21,7 @@ pub(super) struct Inbox {
 #[derive(Default)]
 struct Questions {
     open: BTreeMap<u64, Open>,
-    /// How many there have been.
+    /// How many questions there have been; the latest one has this number.
     count: u64,
     closed: bool,
 }
@@ -33,11 +33,11 @@ struct Open {
 }
 
 impl Inbox {
-    /// Asks, and waits for the answer.
+    /// Asks a question and waits for the answer.
     pub(super) async fn ask(&self, kind: QuestionKind, params: Value) -> Reply {
         let (answer, answered) = oneshot::channel();
         let number = {
-            let mut questions = self.lock();
+            let mut questions = self.questions.lock();
             if questions.closed {
                 return Reply::Cancel;
             }
@@ -58,28 +58,28 @@ impl Inbox {
         self.arrived.notify_one();
         match answered.await {
             Ok(result) => reply_of(kind, result),
-            // The client came back without an answer to this one.
+            // The client called again without an answer to this one.
             Err(_) => Reply::Cancel,
         }
     }
 
-    /// Waits until there is a question that the client has not been shown.
+    /// Waits until there is a question that the client has not seen.
     pub(super) async fn asked(&self) {
-        while self.lock().open.values().all(|open| open.shown) {
+        while self.questions.lock().open.values().all(|open| open.shown) {
             self.arrived.notified().await;
         }
     }
 
-    /// Nobody comes back any more: what is open, and what is yet to be asked, is answered with a cancel.
+    /// Cancels all open and future questions: the client will not call again.
     pub(super) fn close(&self) {
-        let mut questions = self.lock();
+        let mut questions = self.questions.lock();
         questions.closed = true;
         questions.open.clear();
     }
 
-    /// All that is open, by number, as the client is to be shown it.
+    /// All open questions by number, for the client to see; they count as shown from now on.
     pub(super) fn show(&self) -> Map<String, Value> {
-        let mut questions = self.lock();
+        let mut questions = self.questions.lock();
         let shown = questions.open.iter_mut().map(|(number, open)| {
             open.shown = true;
             (number.to_string(), open.request.clone())
@@ -87,9 +87,9 @@ impl Inbox {
         shown.collect()
     }
 
-    /// Takes what the client came back with. What it was shown and has not answered is not asked again.
+    /// Takes the client's answers. A question that it has seen and not answered is cancelled.
     pub(super) fn answer(&self, mut responses: InputResponses) {
-        let mut questions = self.lock();
+        let mut questions = self.questions.lock();
         let open = std::mem::take(&mut questions.open);
         let (shown, new): (BTreeMap<_, _>, BTreeMap<_, _>) =
             open.into_iter().partition(|(_, open)| open.shown);
@@ -100,15 +100,9 @@ impl Inbox {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Questions> {
-        self.questions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Takes a question back when nobody waits for its answer any more.
+/// Withdraws a question when dropped, that is when its server stops waiting for the answer.
 struct Entry<'a> {
     inbox: &'a Inbox,
     number: u64,
@@ -116,6 +110,6 @@ struct Entry<'a> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.inbox.lock().open.remove(&self.number);
+        self.inbox.questions.lock().open.remove(&self.number);
     }
 }

@@ -51,35 +51,35 @@ use bridge_render::Rendered;
 use bridge_session::{Client, RunRequest};
 use bridge_settings::{OutputMode, Settings};
 
-use arguments::Arguments;
+use arguments::{Arguments, Given, GivenArguments};
 use suspended::SuspendedRuns;
 
 pub use self::http::{Clients, PATH as HTTP_PATH, Token, TokenError, serve_http};
 pub use self::runner::{Rejected, Runner};
 pub use self::tool::definition as tool;
 
-/// Room in an answer that is not cut.
-pub const WHOLE: u64 = 1 << 32;
+/// `text_bytes` of an answer that is never cut.
+pub const UNCUT: u64 = 1 << 32;
 
 /// Defaults and limits of a call, from the settings.
 #[derive(Debug, Clone)]
 pub struct CallDefaults {
-    /// Time limit of a call that names none.
+    /// Time limit of a call without `timeout`.
     pub timeout: Duration,
-    /// The longest time limit.
+    /// The longest `timeout` of a call.
     pub max_timeout: Duration,
-    /// The longest time limit of a run that may be left running.
+    /// The longest `timeout` of a run that may be left running.
     pub max_run: Duration,
-    /// How answers are written.
+    /// Whether answers are compact or TOON.
     pub output_mode: OutputMode,
-    /// Tokens of text in an answer, where the call does not say.
+    /// Tokens of text in an answer to a call without `max_output_tokens`.
     pub output_tokens: u64,
-    /// The capabilities resource.
+    /// Text of the capabilities resource.
     pub capabilities: Arc<str>,
 }
 
 impl CallDefaults {
-    /// From the settings.
+    /// Takes them from the settings.
     pub fn new(settings: &Settings) -> Self {
         Self {
             timeout: settings.session.timeout,
@@ -98,13 +98,13 @@ pub struct Server {
     runner: Arc<dyn Runner>,
     defaults: CallDefaults,
     suspended: Arc<SuspendedRuns>,
-    /// Questions can be put into answers.
+    /// Whether the client can call again with answers to questions that a result asks.
     asks_in_answers: bool,
     closing: CancellationToken,
 }
 
 impl Server {
-    /// A server that runs code with `runner`. When `closing` fires, runs are given up.
+    /// Makes a server that runs code with `runner`. Its runs are cancelled when `closing` fires.
     pub fn new(
         runner: Arc<dyn Runner>,
         defaults: CallDefaults,
@@ -119,8 +119,9 @@ impl Server {
         }
     }
 
-    /// One of many, of which each serves a single request, so that nobody can come back to it with an answer.
-    fn of_one_request(self) -> Self {
+    /// Makes this a server of one HTTP request: a later call reaches another server, so questions
+    /// cannot be asked in answers.
+    fn for_one_request(self) -> Self {
         Self {
             asks_in_answers: false,
             ..self
@@ -140,11 +141,14 @@ impl Server {
         result
     }
 
-    /// Likewise, as JSON, for answers whose type holds no results of tools.
-    fn written(&self, answer: &Rendered<'_>) -> Result<JsonObject, ErrorData> {
+    /// Like [`Self::answer`], as JSON, for protocol types that cannot hold a tool's result.
+    fn answer_json(&self, answer: &Rendered<'_>) -> Result<JsonObject, ErrorData> {
         match serde_json::to_value(self.answer(answer)) {
             Ok(Value::Object(result)) => Ok(result),
-            Ok(_) | Err(_) => Err(ErrorData::internal_error("answer not written", None)),
+            Ok(_) | Err(_) => Err(ErrorData::internal_error(
+                "the answer cannot be written as JSON",
+                None,
+            )),
         }
     }
 }
@@ -168,7 +172,7 @@ impl ServerHandler for Server {
     ) -> Result<InitializeResult, ErrorData> {
         self.runner
             .open()
-            .map_err(|refused| ErrorData::internal_error(refused.to_string(), None))?;
+            .map_err(|rejected| ErrorData::internal_error(rejected.to_string(), None))?;
         context.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
     }
@@ -191,7 +195,7 @@ impl ServerHandler for Server {
         }
         match self.call(request, context).await {
             Ok(response) => Ok(response),
-            Err(refused) => Ok(self.answer(&refused.to_rendered()).into()),
+            Err(rejected) => Ok(self.answer(&rejected.to_rendered()).into()),
         }
     }
 
@@ -203,13 +207,13 @@ impl ServerHandler for Server {
         self.task(&request.task_id)
     }
 
-    /// No task of ours asks for anything, so an answer answers nothing.
+    /// The tasks of this server never ask for input, so there is nothing to update.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.known(&request.task_id).map(drop)
+        self.find_task(&request.task_id).map(drop)
     }
 
     async fn cancel_task(
@@ -220,7 +224,7 @@ impl ServerHandler for Server {
         self.cancel(&request.task_id)
     }
 
-    /// Requests whose parameters do not have the shape of their method end here too.
+    /// Handles unknown methods, and requests whose parameters do not fit their method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -236,7 +240,7 @@ impl ServerHandler for Server {
                 let answer = Rendered::invalid(
                     "arguments must be an object such as {\"code\": \"print(1)\"}",
                 );
-                self.written(&answer)
+                self.answer_json(&answer)
                     .map(|result| CustomResult::new(result.into()))
             }
             ("tools/call", Some(name)) => Err(unknown_tool(name)),
@@ -289,7 +293,8 @@ fn unknown_tool(name: &str) -> ErrorData {
     )
 }
 
-/// A run with these arguments, checked as the tool checks its own. Its answer may be as long as it is.
+/// Makes the request of a run from a command line, checked as a tool call's arguments are. Its
+/// answer is never cut.
 pub fn request(
     code: String,
     session: Option<String>,
@@ -298,22 +303,21 @@ pub fn request(
     defaults: &CallDefaults,
     cancel: CancellationToken,
 ) -> Result<RunRequest, String> {
-    let mut given = JsonObject::new();
-    given.insert("code".to_owned(), code.into());
-    given.insert("session".to_owned(), session.into());
-    given.insert("servers".to_owned(), servers.into());
-    let whole = |timeout: Duration| timeout.subsec_nanos() == 0;
-    let timeout = timeout.map_or(Value::Null, |timeout| {
-        if whole(timeout) {
-            timeout.as_secs().into()
-        } else {
-            timeout.as_secs_f64().into()
-        }
-    });
-    given.insert("timeout".to_owned(), timeout);
+    let timeout = match timeout {
+        None => Given::Absent,
+        Some(time) if time.subsec_nanos() == 0 => Given::Value(time.as_secs()),
+        Some(time) => Given::Malformed(time.as_secs_f64().to_string()),
+    };
+    let given = GivenArguments {
+        code: Given::Value(code),
+        session: session.map_or(Given::Absent, Given::Value),
+        servers: Given::Value(servers.into_iter().map(Ok).collect()),
+        timeout,
+        ..GivenArguments::default()
+    };
     Ok(RunRequest {
-        text_bytes: WHOLE,
-        ..Arguments::parse(given, defaults)?.into_request(Client::default(), cancel)
+        text_bytes: UNCUT,
+        ..Arguments::check(given, defaults)?.into_request(Client::default(), cancel)
     })
 }
 

@@ -1,5 +1,5 @@
-//! Lines of a client, bounded; and what can be learnt of a line that is no valid message: its id,
-//! so that the caller can be answered instead of waiting for ever.
+//! Bounded lines from a client, and what can be learnt from a line that is not a valid message: its
+//! id, so that the caller gets an answer instead of waiting for ever.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 pub(super) use bridge_common::lines::Envelope;
 
-/// Bytes of one message.
+/// The most bytes of one message.
 pub(super) const MAX_LINE: usize = 32 << 20;
 /// Bytes that are read at once.
-const PIECE: usize = 64 << 10;
+const READ_SIZE: usize = 64 << 10;
 
-/// A line of the client, without its end and without the spaces around it.
+/// A line from the client, without its end and the spaces around it.
 pub(super) type Line = bridge_common::lines::Line<Envelope>;
 
 /// Reads lines. Dropping a pending [`Lines::next`] loses nothing.
@@ -59,7 +59,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 }
                 Some(line) => return Ok(Some(line)),
                 None => {
-                    self.buffer.reserve(PIECE);
+                    self.buffer.reserve(READ_SIZE);
                     self.ended = self.reader.read_buf(&mut self.buffer).await? == 0;
                     self.decoder.push(self.buffer.split().freeze());
                 }
@@ -77,12 +77,12 @@ fn trimmed(mut line: Bytes) -> Bytes {
     line
 }
 
-/// The id in `envelope` as rmcp has it.
+/// The id in `envelope` in rmcp's type.
 pub(super) fn request_id(envelope: &Envelope) -> Option<RequestId> {
     serde_json::from_value(envelope.id.clone()?).ok()
 }
 
-/// Says where text holds half of a surrogate pair, which is no character.
+/// Describes the first lone surrogate: half of a pair, which Unicode text cannot hold.
 pub(super) fn lone_surrogate(line: &[u8]) -> Option<String> {
     let unit = |at: usize| {
         let digits = line.get(at + 2..at + 6)?;
@@ -100,7 +100,8 @@ pub(super) fn lone_surrogate(line: &[u8]) -> Option<String> {
             Some(0xd800..=0xdbff) if matches!(unit(at + 6), Some(0xdc00..=0xdfff)) => at += 12,
             Some(value @ 0xd800..=0xdfff) => {
                 return Some(format!(
-                    "a lone surrogate, \\u{value:04x}, at byte {}: it is half of a character, no text can hold it",
+                    "a lone surrogate, \\u{value:04x}, at byte {}: it is half of a character; \
+                     send both halves, or escape the backslash",
                     at + 1
                 ));
             }
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn blank_lines_ends_of_windows_and_a_mark_are_skipped() {
+    async fn blank_lines_carriage_returns_and_byte_order_marks_are_skipped() {
         let input = b"\n\r\n  \n\xef\xbb\xbf{\"a\":1}\r\n{}\nlast";
         assert_eq!(
             lines(input, 100).await,
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_long_is_named_and_the_next_is_read() {
+    async fn line_that_is_too_long_yields_its_id_and_the_next_line_is_read() {
         let long = format!(
             "{{\"method\":\"x\",\"params\":\"{}\",\"id\":7}}\n{{\"a\":1}}\n",
             "y".repeat(1 << 20)
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn surrogates() {
+    fn lone_surrogates_are_found_and_pairs_are_not() {
         assert!(lone_surrogate(br#""\ud83e\udd80 \\ud800 \u00e9""#).is_none());
         assert!(
             lone_surrogate(br#"{"code":"\ud800"}"#)
@@ -176,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scanning_never_fails(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn scan_for_surrogates_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = lone_surrogate(&bytes);
         }
     }

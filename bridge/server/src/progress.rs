@@ -1,4 +1,4 @@
-//! Progress notifications: what takes long is told to a client that gave a token, at a bounded rate.
+//! Progress notifications for clients that gave a token, at a bounded rate.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use tokio::time::Instant;
 use super::questions::readable;
 use bridge_session::Progress;
 
-/// Between two notifications.
-const PAUSE: Duration = Duration::from_millis(100);
-/// A call of which there is nothing else to tell says that it is alive: clients that reset their own time limit on
-/// progress wait on.
-const ALIVE: Duration = Duration::from_secs(5);
-/// For a client that does not read; the run goes on.
-const SEND: Duration = Duration::from_secs(1);
+/// The shortest time between two notifications.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// After this long without news, a notification says that the run goes on: clients may reset their
+/// own time limit on progress.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// How long a client has to read a notification; the run does not wait for it.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Characters of a message.
+/// The most characters of a message.
 const MESSAGE_CHARACTERS: usize = 200;
 
 #[derive(Debug, Clone, Default)]
 struct Step {
-    /// What is being counted: values of another phase are no continuation.
+    /// What is being counted; a new phase counts from zero again.
     phase: String,
     message: String,
     done: f64,
     total: Option<f64>,
 }
 
-/// The end that the run writes to. Only the latest step is kept.
+/// Where the run reports its steps. Only the latest one is kept.
 #[derive(Clone, Default)]
 pub(super) struct Steps(watch::Sender<Step>);
 
-/// The end that notifies the client.
+/// Notifies the client of a run's steps.
 pub(super) struct Reports {
     client: Option<Client>,
     started: Instant,
@@ -52,7 +52,7 @@ struct Client {
 }
 
 impl Steps {
-    /// `done` of `total` in this phase.
+    /// Reports `done` of `total` in this phase.
     pub(super) fn set(&self, phase: String, message: &str, done: f64, total: Option<f64>) {
         self.0.send_replace(Step {
             phase,
@@ -75,7 +75,7 @@ impl Progress for Steps {
 }
 
 impl Reports {
-    /// Of what comes from now on, to the client of this request; silent where it gave no token.
+    /// Follows the steps from now on, for the client of this request; silent without a token.
     pub(super) fn new(context: &RequestContext<RoleServer>, steps: &Steps) -> Self {
         let client = context.meta.get_progress_token().map(|token| Client {
             steps: steps.0.subscribe(),
@@ -92,7 +92,7 @@ impl Reports {
         }
     }
 
-    /// The next notification that is due. Waits for ever where there is no token.
+    /// Waits for the next notification that is due; for ever without a token.
     pub(super) async fn next(&mut self) -> ProgressNotificationParam {
         let step = loop {
             let Some(client) = &mut self.client else {
@@ -103,14 +103,14 @@ impl Reports {
             tokio::select! {
                 changed = client.steps.changed(), if client.steps.has_changed().is_ok() => {
                     if changed.is_ok() {
-                        // Waiting before reading means that the newest step is the one that is sent.
+                        // Reads after the wait, so that the newest step is the one that is sent.
                         if let Some(sent) = self.last_sent {
-                            tokio::time::sleep_until(sent + PAUSE).await;
+                            tokio::time::sleep_until(sent + MIN_INTERVAL).await;
                         }
                         break client.steps.borrow_and_update().clone();
                     }
                 }
-                () = tokio::time::sleep_until(quiet_since + ALIVE) => {
+                () = tokio::time::sleep_until(quiet_since + KEEP_ALIVE) => {
                     let seconds = self.started.elapsed().as_secs();
                     let message = format!("running for {seconds} s");
                     break Step { phase: message.clone(), message, done: 0.0, total: None };
@@ -120,7 +120,8 @@ impl Reports {
         self.notification(step)
     }
 
-    /// The value must grow from one notification to the next, also when a new phase counts from nought again.
+    /// Makes the value grow from one notification to the next, as the protocol requires, even when
+    /// a new phase counts from zero.
     fn notification(&mut self, step: Step) -> ProgressNotificationParam {
         let Step {
             phase,
@@ -146,14 +147,14 @@ impl Reports {
         notification
     }
 
-    /// Sends it, giving up where the client does not read.
+    /// Sends a notification, or drops it when the client does not read.
     pub(super) async fn send(&mut self, notification: ProgressNotificationParam) {
         self.last_sent = Some(Instant::now());
         let Some(client) = &self.client else { return };
-        match tokio::time::timeout(SEND, client.peer.notify_progress(notification)).await {
+        match tokio::time::timeout(SEND_TIMEOUT, client.peer.notify_progress(notification)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "progress not sent"),
-            Err(_) => tracing::debug!("client does not read; progress not sent"),
+            Err(_) => tracing::debug!("progress not sent: the client does not read"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Questions of servers as the client gets them: who asks is said first, what the client cannot do is refused, and only
-//! what belongs to the question goes on.
+//! Questions of servers as the client gets them: each message begins with who asks, what the client
+//! did not declare is rejected, and only the fields of the question are passed on.
 //!
-//! A server speaks to the person behind the client here. It must not pass for the bridge or for another server, nor hide
-//! that with control characters.
+//! Through a question, a server speaks to the person behind the client. It must not be able to pose
+//! as the bridge or as another server, or to hide who asks with control characters.
 
 use rmcp::model::{ClientCapabilities, ErrorCode, ErrorData};
 use serde_json::{Map, Value, json};
@@ -10,27 +10,28 @@ use serde_json::{Map, Value, json};
 use bridge_common::json;
 use bridge_upstream::{Question, QuestionKind, Reply, RpcError};
 
-/// Bytes of a form: nobody fills in more.
+/// The most bytes of a form; nobody would fill in more.
 const FORM_BYTES: usize = 64 << 10;
-/// Characters of the text of a question.
+/// The most characters of a question's text.
 const MESSAGE_CHARACTERS: usize = 4_000;
-/// Bytes of a sampling request.
+/// The most bytes of a sampling request.
 const SAMPLING_BYTES: usize = 1 << 20;
+/// The most bytes of an address that the user is asked to open.
 const URL_BYTES: usize = 2_048;
-/// Characters shown of the name of a server or a tool.
+/// The most characters shown of the name of a server or tool.
 const NAME_CHARACTERS: usize = 80;
 
-/// What the client can be asked.
+/// The kinds of question that the client can be asked.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Offers {
     form: bool,
     url: bool,
-    /// And whether with tools.
+    /// Whether sampling may use tools; `None` without sampling.
     sampling: Option<bool>,
 }
 
 impl Offers {
-    /// As declared. An elicitation capability without modes means forms.
+    /// Reads what the client declared. An elicitation capability without modes means forms.
     pub(super) fn new(capabilities: Option<&ClientCapabilities>) -> Self {
         let elicitation = capabilities.and_then(|capabilities| capabilities.elicitation.as_ref());
         let sampling = capabilities.and_then(|capabilities| capabilities.sampling.as_ref());
@@ -41,13 +42,13 @@ impl Offers {
         }
     }
 
-    /// As capabilities that servers are told. Context of the client (`sampling.context`) is not offered: it would be that
-    /// of all servers behind the bridge.
+    /// The capabilities that servers are told. The client's context (`sampling.context`) is not
+    /// among them: it would include that of all other servers behind the bridge.
     pub(super) fn to_json(&self) -> Value {
         let mut offers = Map::new();
         if self.form || self.url {
             let modes = [("form", self.form), ("url", self.url)];
-            // Before there were modes, the empty capability meant forms; it still does.
+            // Without modes, the capability means forms, which older servers rely on.
             let modes = modes
                 .into_iter()
                 .filter(|(_, offered)| self.url && *offered);
@@ -67,7 +68,7 @@ impl Offers {
         offers.into()
     }
 
-    /// The parameters as the client gets them, or why it is not asked.
+    /// The parameters that the client gets, or why it is not asked.
     pub(super) fn relayed(&self, question: &Question) -> Result<Value, String> {
         let Value::Object(params) = &question.params else {
             return Err("the question has no parameters".to_owned());
@@ -101,7 +102,7 @@ impl Offers {
                 &["mode", "url", "elicitationId"]
             }
             "form" | "url" => return Err(format!("it declared no elicitation by {mode}")),
-            _ => return Err("the mode of the question is none that is known".to_owned()),
+            _ => return Err("unknown elicitation mode: use \"form\" or \"url\"".to_owned()),
         };
         let message = params
             .get("message")
@@ -145,15 +146,12 @@ impl Offers {
     }
 }
 
-/// What the client's result means.
+/// The reply that a server gets for the client's result.
 pub(super) fn reply_of(kind: QuestionKind, result: Value) -> Reply {
     let malformed = || {
         Reply::Failed(RpcError {
             code: ErrorCode::INTERNAL_ERROR.0.into(),
-            message: format!(
-                "the client answered {} with something that is no result of it",
-                kind.method()
-            ),
+            message: format!("the client sent an invalid result for {}", kind.method()),
             data: Value::Null,
         })
     };
@@ -173,11 +171,11 @@ pub(super) fn reply_of(kind: QuestionKind, result: Value) -> Reply {
     }
 }
 
-/// What the client's error means.
+/// The reply that a server gets for the client's error.
 pub(super) fn error_of(error: ErrorData) -> Reply {
     let (code, message) = (error.code.0.into(), error.message.into_owned());
     if error.code == ErrorCode::METHOD_NOT_FOUND {
-        // It does not know what it is asked.
+        // The client does not support this kind of question.
         return Reply::Unsupported(format!("it answered {code} ({})", readable(&message, 200)));
     }
     Reply::Failed(RpcError {
@@ -187,7 +185,7 @@ pub(super) fn error_of(error: ErrorData) -> Reply {
     })
 }
 
-/// `MCP server "github" (tool create_issue)`.
+/// Who asks, as in `MCP server "github" (tool create_issue)`.
 fn asker(question: &Question) -> String {
     let name = |text: &str| readable(text, NAME_CHARACTERS).replace(['"', '\n', '\t'], " ");
     let server = name(&question.server.0);
@@ -202,7 +200,9 @@ fn check_url(url: &str) -> Result<(), String> {
     if is_web && url.len() <= URL_BYTES && url.chars().all(|one| one.is_ascii_graphic()) {
         Ok(())
     } else {
-        Err("the address that the user is to open is none of the web".to_owned())
+        Err(format!(
+            "invalid address to open: use http or https, and at most {URL_BYTES} visible ASCII characters"
+        ))
     }
 }
 
@@ -214,7 +214,7 @@ fn only(params: &Map<String, Value>, fields: &[&str]) -> Map<String, Value> {
         .collect()
 }
 
-/// Titles and descriptions are shown; everything else of a schema has to stay what it is.
+/// Cleans titles and descriptions, which are shown; the rest of a schema must stay as it is.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -232,7 +232,8 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Without what moves the cursor or turns the direction of writing, and cut where it is long.
+/// The text without control characters and marks that turn the direction of writing, cut where it
+/// is long.
 pub(super) fn readable(text: &str, most: usize) -> String {
     let is_hidden = |one: char| {
         (one.is_control() && !matches!(one, '\n' | '\t'))

@@ -1,12 +1,12 @@
-//! The client of one run, as servers behind the bridge reach it: questions go on to it, what they report becomes its
-//! progress.
+//! The client of one run, as servers behind the bridge reach it: their questions are passed on to
+//! it, and what they report becomes progress of the call.
 //!
-//! How a question travels depends on the era. Revisions with `initialize` let a server send the client requests; those
-//! without let it only answer, so there a question becomes the answer, and the call comes back with what was said.
+//! Protocol revisions with `initialize` let a server send requests to the client. Later ones do
+//! not: there a question becomes the answer to the call, and the client calls again with the reply.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,63 +23,58 @@ use tokio_util::sync::CancellationToken;
 use super::inbox::Inbox;
 use super::progress::Steps;
 use super::questions::{Offers, error_of, readable, reply_of};
+use bridge_common::Mutex;
 use bridge_upstream::{Event, Interact, Question, QuestionKind, Reply};
 
-/// Questions of one run. A server that asks on and on is told so in the end.
-const MOST_QUESTIONS: usize = 100;
-/// For a client that does not read to be told that its answer is of no use any more.
+/// The most questions of one run.
+const MAX_QUESTIONS: usize = 100;
+/// How long a client that does not read has to take a notification.
 const SEND: Duration = Duration::from_secs(5);
-/// Characters of a log line of a server.
+/// The most characters of a server's log line.
 const LOG_CHARACTERS: usize = 2_000;
 
 /// The client of one run.
 pub(super) struct Relay {
     offers: Offers,
-    way: Way,
+    route: Route,
     steps: Steps,
     asked: AtomicUsize,
-    /// The `elicitationId` of each page that the user was asked to open.
+    /// The `elicitationId` of each page that the user was asked to open, until it is done.
     pages: Mutex<HashSet<String>>,
 }
 
-/// Whether questions to this client have to go into answers.
+/// Whether the client's protocol revision requires questions to go into answers.
 pub(super) fn asks_in_answers(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// How questions reach the client.
-enum Way {
+enum Route {
     Requests(Peer<RoleServer>),
-    Results(Arc<Inbox>),
+    Answers(Arc<Inbox>),
 }
 
 impl Relay {
-    /// For the run that `context` asks for, with the questions that have to wait for the client to come back.
+    /// Makes the relay of a run, and the inbox of questions that wait for the client to call again.
     pub(super) fn new(
         context: &RequestContext<RoleServer>,
         steps: Steps,
     ) -> (Arc<Self>, Arc<Inbox>) {
         let inbox = Arc::<Inbox>::default();
-        let way = if asks_in_answers(context) {
-            Way::Results(Arc::clone(&inbox))
+        let route = if asks_in_answers(context) {
+            Route::Answers(Arc::clone(&inbox))
         } else {
-            Way::Requests(context.peer.clone())
+            Route::Requests(context.peer.clone())
         };
         let relay = Self {
             offers: Offers::new(context.client_capabilities().as_ref()),
-            way,
+            route,
             steps,
             asked: AtomicUsize::new(0),
             pages: Mutex::default(),
         };
         (Arc::new(relay), inbox)
-    }
-}
-
-impl Relay {
-    fn pages(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,18 +89,18 @@ impl Interact for Relay {
             Ok(params) => params,
             Err(why) => return Reply::Unsupported(why),
         };
-        if self.asked.fetch_add(1, Ordering::Relaxed) >= MOST_QUESTIONS {
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= MAX_QUESTIONS {
             return Reply::Unsupported(format!(
-                "this run has asked {MOST_QUESTIONS} questions already"
+                "this run has asked {MAX_QUESTIONS} questions already"
             ));
         }
         if let Some(page) = params.get("elicitationId").and_then(Value::as_str) {
-            self.pages().insert(page.to_owned());
+            self.pages.lock().insert(page.to_owned());
         }
         let kind = question.kind;
-        match &self.way {
-            Way::Requests(peer) => request(peer.clone(), kind, params, &question.cancel).await,
-            Way::Results(inbox) => inbox.ask(kind, params).await,
+        match &self.route {
+            Route::Requests(peer) => request(peer.clone(), kind, params, &question.cancel).await,
+            Route::Answers(inbox) => inbox.ask(kind, params).await,
         }
     }
 
@@ -135,12 +130,13 @@ impl Interact for Relay {
                     .map(ToString::to_string)
                     .unwrap_or_default();
                 let line = readable(&data, LOG_CHARACTERS);
-                tracing::debug!(server.name = %server, level, line, "a server logs");
+                tracing::debug!(server.name = %server, level, line, "log line of a server");
             }
-            // Once for each page that this client was shown; where questions go into answers, the client comes back itself.
+            // Sent once for each page that this client was shown. Where questions go into answers,
+            // the client calls again by itself.
             Event::ElicitationDone { id, .. } => {
-                let was_shown = self.pages().remove(&id);
-                if let (true, Way::Requests(peer)) = (was_shown, &self.way) {
+                let was_shown = self.pages.lock().remove(&id);
+                if let (true, Route::Requests(peer)) = (was_shown, &self.route) {
                     let peer = peer.clone();
                     let params = Some(json!({ "elicitationId": id }));
                     let told =
@@ -155,7 +151,7 @@ impl Interact for Relay {
     }
 }
 
-/// Asks by a request. When nobody waits for the answer any more, the client is told.
+/// Asks with a request, and cancels it at the client when the caller stops waiting.
 async fn request(
     peer: Peer<RoleServer>,
     kind: QuestionKind,
@@ -165,7 +161,8 @@ async fn request(
     let given_up = cancel.child_token();
     let _guard = given_up.clone().drop_guard();
     let (tell, told) = oneshot::channel();
-    // A task of its own: this future is dropped when the call is over, and the client has to hear of that.
+    // In a task of its own, which outlives this future: the client must be told that the call is
+    // over.
     tokio::spawn(async move {
         let request = CustomRequest::new(kind.method(), Some(params));
         let request = ServerRequest::CustomRequest(request);
@@ -186,15 +183,15 @@ async fn request(
         }
     });
     match told.await {
-        Ok(Ok(result)) => reply_of(kind, raw(result)),
+        Ok(Ok(result)) => reply_of(kind, to_json(result)),
         Ok(Err(ServiceError::McpError(error))) => error_of(error),
         Ok(Err(error)) => Reply::Unsupported(error.to_string()),
         Err(_) => Reply::Cancel,
     }
 }
 
-/// A result as it came; rmcp decodes what it knows.
-fn raw(result: ClientResult) -> Value {
+/// The result as JSON, whichever type rmcp has decoded it to.
+fn to_json(result: ClientResult) -> Value {
     match result {
         ClientResult::CustomResult(CustomResult(result)) => result,
         result => serde_json::to_value(result).unwrap_or_default(),

@@ -1,4 +1,5 @@
-//! Resources: the capabilities, and the files that code leaves in `/workspace/out`, as long as their sandbox lives.
+//! Resources: the capabilities, and the files that code leaves in `/workspace/out`, for as long as
+//! their sandbox lives.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +14,7 @@ use bridge_common::media;
 use bridge_render::{FILE_TEMPLATE, File, Rendered, parse_file_uri, visible};
 use bridge_session::{Content, FileError};
 
-/// All there are now.
+/// Lists all current resources.
 pub(super) fn list(runner: &dyn Runner) -> ListResourcesResult {
     let files = runner.files().into_iter().flat_map(|(session, files)| {
         files
@@ -28,14 +29,14 @@ pub(super) fn list(runner: &dyn Runner) -> ListResourcesResult {
     )
 }
 
-/// Files have addresses of this shape.
+/// The template of the addresses that files have.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let mut template = ResourceTemplate::new(FILE_TEMPLATE, "out-file");
     template.description = Some("A file that code has written to /workspace/out".to_owned());
     ListResourceTemplatesResult::with_all_items(vec![template])
 }
 
-/// One of them.
+/// Reads the capabilities or a file.
 pub(super) async fn read(
     runner: &dyn Runner,
     uri: &str,
@@ -55,11 +56,11 @@ pub(super) async fn read(
     let content = runner
         .read_file(session, &path)
         .await
-        .map_err(|error| refusal(&error, uri))?;
+        .map_err(|error| read_error(&error, uri))?;
     Ok(ReadResourceResult::new(vec![contents(uri, &path, content)]))
 }
 
-fn refusal(error: &FileError, uri: &str) -> ErrorData {
+fn read_error(error: &FileError, uri: &str) -> ErrorData {
     let uri: String = uri.chars().take(200).collect();
     let data = Some(json!({ "uri": uri }));
     match error {
@@ -71,7 +72,7 @@ fn refusal(error: &FileError, uri: &str) -> ErrorData {
     }
 }
 
-/// Text where it is text by its name and by its bytes.
+/// The content as text if both the file's name and its bytes say so, else as Base64.
 fn contents(uri: &str, path: &str, content: Vec<u8>) -> ResourceContents {
     let mime = media::of_file(path, &content);
     let (uri, mime_type) = (uri.to_owned(), Some(mime.to_owned()));
@@ -103,7 +104,7 @@ fn link(file: &File) -> Resource {
     resource
 }
 
-/// What follows the text of an answer: pictures, documents, and where files can be read.
+/// What follows the text of an answer: pictures, documents, and links to files.
 pub(super) fn blocks<'a>(answer: &'a Rendered<'_>) -> impl Iterator<Item = ContentBlock> + 'a {
     let displays = answer
         .displays()
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_what_is_text_by_name_and_by_bytes() {
+    fn file_is_text_only_if_both_its_name_and_its_bytes_say_so() {
         let read = |path: &str, bytes: &[u8]| {
             serde_json::to_value(contents("u", path, bytes.to_vec())).expect("JSON")
         };

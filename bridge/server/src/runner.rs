@@ -1,4 +1,4 @@
-//! What runs the code of calls, as the server sees it, and what kind of refusal each error of the sessions is.
+//! The port through which the server runs code, and how errors of the sessions are reported.
 
 use std::sync::Arc;
 
@@ -14,47 +14,47 @@ pub trait Runner: Send + Sync + 'static {
     fn start(&self, request: RunRequest, progress: Arc<dyn Progress>)
     -> Result<Arc<Run>, Rejected>;
 
-    /// A run of before, by its name, or by `last` the latest one of a session.
+    /// Finds an earlier run by its name; `last` means the latest one of a session.
     fn find(&self, id: &str, session: Option<&str>) -> Result<Arc<Run>, Rejected>;
 
-    /// A client has opened a session of the protocol, which goes on until this is dropped.
+    /// Called when a client opens an MCP session, which lasts until the runner is dropped.
     fn open(&self) -> Result<(), Rejected> {
         Ok(())
     }
 
-    /// Files that sessions offer.
+    /// The files that each session offers, by the session's name.
     fn files(&self) -> Vec<(String, Vec<OutFile>)>;
 
-    /// The content of one.
+    /// Reads one of these files.
     async fn read_file(&self, session: &str, path: &str) -> Result<Vec<u8>, FileError>;
 }
 
-/// Why nothing was run.
+/// Why a call was rejected without running anything.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// The call itself is wrong.
+    /// The arguments of the call are wrong.
     #[error("{0}")]
     Invalid(String),
-    /// There is no sandbox.
+    /// A sandbox cannot be started.
     #[error("{message}")]
     NoSandbox {
-        /// A stable code, the same as doctor's.
+        /// Stable code, the same as `doctor` prints.
         code: &'static str,
-        /// What happened and how to mend it.
+        /// What failed, why, and what to do.
         message: String,
     },
-    /// The bridge cannot take the call now.
+    /// The bridge cannot take the call at the moment.
     #[error("{message}")]
     Busy {
-        /// A stable word.
+        /// Stable word such as `queue_full`.
         reason: &'static str,
-        /// What to do.
+        /// What failed and what to do.
         message: String,
     },
 }
 
 impl Rejected {
-    /// The answer that says so.
+    /// The answer that tells the model.
     pub fn to_rendered(&self) -> Rendered<'_> {
         match self {
             Self::Invalid(message) => Rendered::invalid(message),

@@ -1,4 +1,4 @@
-//! One connection from its first line to its end.
+//! Serves one connection from its first line to its end.
 
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ use super::Server;
 use super::passthrough::QuestionPassthrough;
 use super::transport::LineTransport;
 
-/// For runs that were given up to be answered, and for answers to be read.
+/// How long cancelled runs have to be answered, and the client to read the answers.
 const DRAIN: Duration = Duration::from_millis(500);
 
 impl Server {
-    /// Serves one client over a pair of streams, until either ends or the server is told to close. Runs that are not done
-    /// by then are given up; returns within a moment, whatever the client and the runs do.
+    /// Serves one client over a pair of streams until either ends or the server is told to close.
+    /// Runs that are still going on are then cancelled. Returns within [`DRAIN`] of that, whatever
+    /// the client and the runs do.
     pub async fn serve_streams<R, W>(self, reader: R, writer: W)
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -48,7 +49,7 @@ impl Server {
             () = closing.cancelled() => {
                 stop.cancel();
                 if tokio::time::timeout(DRAIN, &mut connection).await.is_err() {
-                    tracing::debug!("connection given up");
+                    tracing::debug!("connection dropped: the client does not read its last answers");
                 }
             }
         }

@@ -1,6 +1,7 @@
-//! MCP Tasks: a client that offers the extension gets a task instead of an answer where a run takes long, and polls it.
+//! MCP tasks: a client that supports the extension gets a task instead of an answer when a run
+//! takes long, and polls it.
 //!
-//! Tasks are runs by another name: one registry holds both.
+//! A task is a run under the protocol's name: the registry of runs holds both.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,40 +17,40 @@ use bridge_render::Rendered;
 use bridge_session::{KEPT_FOR, Run, Status};
 use bridge_store::Timestamp;
 
-/// Shorter runs are answered as ever, which saves the client a round.
+/// A run becomes a task after this long; a shorter one is answered directly, which saves a request.
 pub(super) const BECOMES_TASK_AFTER: Duration = Duration::from_secs(3);
 
-/// Between two questions of the client.
+/// How often the client is asked to poll.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Whether the client can keep a task.
-pub(super) fn are_offered_by(context: &RequestContext<RoleServer>) -> bool {
+/// Whether the client supports tasks.
+pub(super) fn are_supported_by(context: &RequestContext<RoleServer>) -> bool {
     let capabilities = context.client_capabilities();
     capabilities.is_some_and(|capabilities| capabilities.supports_tasks())
 }
 
-/// The answer that is a task.
+/// The answer that hands the client a task.
 pub(super) fn created(run: &Run) -> CreateTaskResult {
     CreateTaskResult::new(task(run, TaskStatus::Working))
 }
 
 impl Server {
-    /// How a task stands, with the call's result once it has ended.
+    /// The state of a task, with the result of the call once the run has ended.
     pub(super) fn task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
-        let run = self.known(id)?;
+        let run = self.find_task(id)?;
         let payload = if run.is_ended() {
             match run.peek().map_err(Rejected::from) {
                 Ok(outcome) if outcome.status() == Status::Cancelled => TaskPayload::Cancelled,
                 Ok(mut outcome) => {
-                    // The client has the task's name.
+                    // The client knows the task's name already.
                     outcome.identity.run = None;
                     let answer = Rendered::of_run(&outcome, false, run.text_bytes());
                     TaskPayload::Completed {
-                        result: self.written(&answer)?,
+                        result: self.answer_json(&answer)?,
                     }
                 }
                 Err(rejected) => TaskPayload::Completed {
-                    result: self.written(&rejected.to_rendered())?,
+                    result: self.answer_json(&rejected.to_rendered())?,
                 },
             }
         } else {
@@ -59,16 +60,16 @@ impl Server {
         Ok(GetTaskResult::new(DetailedTask::new(task, payload)))
     }
 
-    /// Interrupts it; how it then ends is seen by asking again.
+    /// Interrupts the run of a task. The client polls for how it ends.
     pub(super) fn cancel(&self, id: &str) -> Result<(), ErrorData> {
-        self.known(id).map(|run| run.cancel())
+        self.find_task(id).map(|run| run.cancel())
     }
 
-    /// The run of this name.
-    pub(super) fn known(&self, id: &str) -> Result<Arc<Run>, ErrorData> {
+    /// Finds the run of a task.
+    pub(super) fn find_task(&self, id: &str) -> Result<Arc<Run>, ErrorData> {
         self.runner
             .find(id, None)
-            .map_err(|refused| ErrorData::invalid_params(refused.to_string(), None))
+            .map_err(|rejected| ErrorData::invalid_params(rejected.to_string(), None))
     }
 }
 
@@ -81,12 +82,12 @@ fn task(run: &Run, status: TaskStatus) -> Task {
         timestamp(asked),
         timestamp(ended.unwrap_or(asked)),
     )
-    // Waiting for its turn does not count, so that this is the least.
+    // A lower bound: the time that the run waits in its queue is not counted.
     .with_ttl_ms(millis(run.timeout() + KEPT_FOR))
     .with_poll_interval_ms(millis(POLL_INTERVAL))
 }
 
-/// As ISO 8601 wants it, in UTC, with milliseconds.
+/// ISO 8601 in UTC, with milliseconds.
 fn timestamp(time: SystemTime) -> String {
     format!("{:.3}", Timestamp::from(time))
 }

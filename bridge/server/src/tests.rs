@@ -94,7 +94,7 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn a_call_is_answered_as_text_and_structured() {
+async fn call_is_answered_with_text_and_structured_content() {
     let mut raw = Raw::opened().await;
     let result = raw
         .call(json!({"code": "x = 1", "session": "s1", "timeout": 7}))
@@ -106,12 +106,12 @@ async fn a_call_is_answered_as_text_and_structured() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn calls_that_came_together_began_in_another_order() {
+async fn calls_that_arrive_together_begin_in_the_order_they_were_sent() {
     const CALLS: usize = 200;
     let mut raw = Raw::opened().await;
     let lines: Vec<String> = (0..CALLS)
         .map(|n| {
-            // Some of them begin nothing.
+            // Some calls are rejected and begin nothing.
             let code = if n % 7 == 0 { " " } else { "x" };
             json!({"jsonrpc": "2.0", "id": n, "method": "tools/call",
                 "params": {"name": "run_python", "arguments": {"code": code, "session": format!("s{n}")}}})
@@ -143,7 +143,7 @@ async fn calls_that_came_together_began_in_another_order() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_a_result_and_nothing_is_run() {
+async fn wrong_arguments_give_an_error_result_and_run_nothing() {
     let mut raw = Raw::opened().await;
     for arguments in [
         json!({"code": " "}),
@@ -163,7 +163,7 @@ async fn wrong_arguments_are_a_result_and_nothing_is_run() {
 }
 
 #[tokio::test]
-async fn no_sandbox_is_an_error_result() {
+async fn missing_sandbox_gives_an_error_result() {
     let mut raw = Raw::opened().await;
     let result = raw.call(json!({"code": "nothing there"})).await;
     assert_eq!(result["isError"], true);
@@ -175,7 +175,7 @@ async fn no_sandbox_is_an_error_result() {
 }
 
 #[tokio::test]
-async fn large_output_arrives_whole() {
+async fn large_output_arrives_complete() {
     let mut raw = Raw::opened().await;
     let result = raw
         .call(json!({"code": "long", "max_output_tokens": 2_000_000}))
@@ -211,7 +211,10 @@ async fn files_are_listed_and_read_as_resources() {
         json!({"uri": uri, "mimeType": "text/csv", "text": "1,2"})
     );
     for (uri, told) in [
-        ("resource://mcp-code-bridge/session/main/files/x", "no file"),
+        (
+            "resource://mcp-code-bridge/session/main/files/x",
+            "cannot read file \"x\"",
+        ),
         (
             "resource://mcp-code-bridge/session/old/files/x",
             "has no sandbox now",
@@ -227,7 +230,7 @@ async fn files_are_listed_and_read_as_resources() {
 }
 
 #[tokio::test]
-async fn the_old_era_lists_the_tool_and_the_resource() {
+async fn client_with_handshake_lists_the_tool_and_the_resource() {
     let mut raw = Raw::opened().await;
     raw.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
         .await;
@@ -260,7 +263,7 @@ async fn the_old_era_lists_the_tool_and_the_resource() {
 }
 
 #[tokio::test]
-async fn the_new_era_needs_no_handshake() {
+async fn client_without_handshake_is_served() {
     let mut raw = Raw::new();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -279,7 +282,7 @@ async fn the_new_era_needs_no_handshake() {
         versions.contains(&json!("2026-07-28")) && versions.contains(&json!("2025-06-18")),
         "{answer}"
     );
-    // Not rmcp's end of the connection, for which a notification here would do.
+    // rmcp alone would end the connection on a notification at this point.
     raw.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
         .await;
     raw.send(&request(2, "tools/list", json!({}))).await;
@@ -302,7 +305,7 @@ async fn the_new_era_needs_no_handshake() {
         raw.answer().await["result"]["structuredContent"]["stdout"],
         "ran 1\n"
     );
-    // The session is open: cancelling works.
+    // Cancelling works, so the session is open.
     raw.send(&request(
         4,
         "tools/call",
@@ -316,7 +319,7 @@ async fn the_new_era_needs_no_handshake() {
 }
 
 #[tokio::test]
-async fn the_client_of_the_same_kit_gets_along() {
+async fn rmcp_client_can_list_and_call_the_tool() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(theirs);
     let server = Server::new(

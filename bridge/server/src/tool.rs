@@ -1,5 +1,5 @@
-//! The definition of `run_python`. Every model pays for it in each conversation, so each word is weighed: `tools/list` stays
-//! within 200 tokens.
+//! The definition of `run_python`. The model pays for it in every conversation, so `tools/list`
+//! must stay within 200 tokens.
 
 use std::sync::Arc;
 
@@ -10,22 +10,24 @@ pub(super) const NAME: &str = "run_python";
 
 const DESCRIPTION: &str = "Run Python 3.14 in a sandbox without network. Variables, imports, files persist between calls; top-level await works. Answers with output and the last expression. MCP servers named in `servers` become modules: await mcp_<server>.<tool>(...); await search_tool_docs(\"...\") finds tools.";
 
-/// The tool, as listed.
+/// The definition of `run_python` as `tools/list` gives it.
 pub fn definition() -> Tool {
-    Tool::new(NAME, DESCRIPTION, Arc::new(schema())).with_raw_output_schema(Arc::new(answer()))
+    Tool::new(NAME, DESCRIPTION, Arc::new(schema()))
+        .with_raw_output_schema(Arc::new(output_schema()))
 }
 
-/// That there is structured content in each answer, and the one field that is always there. To say more costs more than it
-/// is worth: with the type of that field 9 tokens, with all fields over 100.
-fn answer() -> JsonObject {
+/// The schema of answers: each has structured content with a `status`. More would not be worth its
+/// tokens: the type of that field costs 9, all fields over 100.
+fn output_schema() -> JsonObject {
     JsonObject::from_iter([
         ("type".to_owned(), "object".into()),
         ("required".to_owned(), json!(["status"])),
     ])
 }
 
-/// Written by hand: a generated schema spends tokens on titles, formats and nullability. `code` is not among the required ones
-/// because of `run`; that one of them must be there cannot be said in words that every client takes.
+/// The schema of arguments. It is written by hand, as a generated one spends tokens on titles,
+/// formats and nullability. `code` is not required because `run` can stand alone; not every client
+/// supports the schema keywords that would require one of the two.
 fn schema() -> JsonObject {
     let schema = json!({
         "type": "object",

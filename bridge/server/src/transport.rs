@@ -1,7 +1,8 @@
-//! JSON-RPC over a pair of byte streams, one message a line.
+//! JSON-RPC over a pair of byte streams, one message per line.
 //!
-//! Differs from rmcp's own transport in what it does with lines that are no messages: those are answered with an error that
-//! carries the id of the request wherever one can be made out, for a caller that gets no answer waits for ever.
+//! Unlike rmcp's own transport, this one answers lines that are not valid messages: with an error
+//! that carries the request's id wherever it can be made out, because a caller without an answer
+//! waits for ever.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -21,24 +22,25 @@ use tokio_util::sync::CancellationToken;
 use super::line::{Envelope, Line, Lines, MAX_LINE, lone_surrogate, request_id};
 use super::tickets::TicketQueue;
 
-/// Errors without an id that one connection is sent. Two programs that complain of each other's complaints must stop.
+/// The most errors without an id that one connection is sent: two programs that complain about each
+/// other's complaints must stop.
 const MAX_COMPLAINTS: usize = 64;
-/// Requests of one batch that are answered one by one.
+/// The most requests of one batch that are answered one by one.
 const MAX_BATCH: usize = 256;
 
 type Sending = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
-/// The stdio transport.
+/// A transport over a pair of byte streams such as stdio.
 pub(super) struct LineTransport<R, W> {
     lines: Lines<R>,
     writer: Arc<Mutex<W>>,
     /// Fires when either stream has ended.
     closing: CancellationToken,
-    /// Errors that wait to be sent, and the one that is being sent: receiving may be interrupted at any await.
+    /// Errors to be sent, and the one being sent: `receive` may be dropped at any await.
     unsent: VecDeque<ServerJsonRpcMessage>,
     sending: Option<Sending>,
     complaints: usize,
-    /// A request that begins a session has been handed on.
+    /// Whether a request that begins a session has been passed on.
     opened: bool,
     tickets: TicketQueue,
 }
@@ -48,7 +50,7 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Over these streams.
+    /// Makes a transport that fires `closing` when either stream ends.
     pub(super) fn new(reader: R, writer: W, closing: CancellationToken) -> Self {
         Self {
             lines: Lines::new(reader),
@@ -62,14 +64,17 @@ where
         }
     }
 
-    /// A message, or nothing where the line was none; what must be answered goes to `unsent`.
+    /// The message in a line, if it is one; errors to answer other lines with go to `unsent`.
     fn parse(&mut self, line: &Line) -> Option<ClientJsonRpcMessage> {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong {
                 summary: envelope, ..
             } => {
-                let message = format!("message longer than {} MiB", MAX_LINE >> 20);
+                let message = format!(
+                    "message is longer than {} MiB; send less in one message",
+                    MAX_LINE >> 20
+                );
                 self.refuse(envelope, ErrorCode::INVALID_REQUEST, message);
                 return None;
             }
@@ -83,14 +88,14 @@ where
         }
     }
 
-    /// rmcp ends the connection on anything but a request before the session has begun; late answers and notifications
-    /// of a client that is still probing are no reason for that.
+    /// Skips answers and notifications before the session has begun: rmcp would end the connection,
+    /// although a client that is still probing may send them.
     fn admit(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
         if self.opened {
             return Some(message);
         }
         let ClientJsonRpcMessage::Request(request) = &message else {
-            tracing::debug!("message before the session has begun skipped");
+            tracing::debug!("skipped a message before the session began");
             return None;
         };
         match &request.request {
@@ -101,7 +106,7 @@ where
                     .push_back(ServerJsonRpcMessage::error(error, Some(request.id.clone())));
                 return None;
             }
-            // These are answered without a session.
+            // Answered without a session.
             ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => {}
             ClientRequest::InitializeRequest(_) => self.opened = true,
             other => self.opened = begins_session(other),
@@ -130,10 +135,10 @@ where
         self.refuse(&envelope, code, message);
     }
 
-    /// Batches went out of the protocol; still, each caller in one learns of it.
+    /// Answers every request of a batch with an error: the protocol no longer has batches.
     fn refuse_batch(&mut self, line: &[u8]) {
         let code = ErrorCode::INVALID_REQUEST;
-        let message = "batches are not supported; send one message a line";
+        let message = "batches are not supported; send one message per line";
         let items: Vec<serde_json::Value> = serde_json::from_slice(line).unwrap_or_default();
         let is_request = |item: &&serde_json::Value| item.get("method").is_some();
         let ids = items
@@ -160,9 +165,9 @@ where
 
     fn refuse(&mut self, envelope: &Envelope, code: ErrorCode, message: String) {
         match request_id(envelope) {
-            // Never answer an answer: that is how two programs talk for ever.
+            // An answer is never answered, or two programs would talk for ever.
             _ if envelope.has_answer && !envelope.has_method => {
-                tracing::debug!(message, "malformed answer of the client skipped");
+                tracing::debug!(message, "skipped a malformed answer");
             }
             Some(id) => {
                 let error = ErrorData::new(code, message, None);
@@ -173,7 +178,7 @@ where
         }
     }
 
-    /// An error that nobody waits for.
+    /// Sends an error without an id, which answers a line that cannot be told to be a request.
     fn complain(&mut self, envelope: &Envelope, code: ErrorCode, message: String) {
         // A message with a method and no id is a notification, unless it could not be read at all.
         let is_notification = envelope.has_method
@@ -181,15 +186,15 @@ where
             && !envelope.is_batch
             && code == ErrorCode::INVALID_REQUEST;
         if is_notification {
-            tracing::debug!(message, "malformed notification skipped");
+            tracing::debug!(message, "skipped a malformed notification");
             return;
         }
         self.complaints += 1;
         if self.complaints > MAX_COMPLAINTS {
-            tracing::debug!(message, "line that is no message skipped");
+            tracing::debug!(message, "skipped a line that is not a message");
             return;
         }
-        tracing::warn!(message, "line that is no message");
+        tracing::warn!(message, "received a line that is not a message");
         self.unsent.push_back(ServerJsonRpcMessage::error(
             ErrorData::new(code, message, None),
             None,
@@ -213,10 +218,11 @@ where
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            // One after the other: a client that sends rubbish and does not read is not read from either.
+            // One after the other: a client that sends invalid lines and does not read its errors
+            // is not read from either.
             while self.sending.is_some() || !self.unsent.is_empty() {
                 if let Some(sending) = &mut self.sending {
-                    // What went wrong ends the connection by itself.
+                    // A failure fires `closing`, which ends the connection.
                     let _ = sending.as_mut().await;
                     self.sending = None;
                 } else if let Some(message) = self.unsent.pop_front() {
@@ -253,7 +259,8 @@ where
     }
 }
 
-/// A request of the era without handshake begins the session by itself, where it says all it must.
+/// Whether a request begins a session without a handshake: in revisions without `initialize`, one
+/// with complete metadata does.
 fn begins_session(request: &ClientRequest) -> bool {
     let meta = request.get_meta();
     let is_complete = meta
@@ -265,7 +272,7 @@ fn begins_session(request: &ClientRequest) -> bool {
             .is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
 }
 
-/// Writes one line. A client that is gone ends the connection.
+/// Writes one message as a line. Fires `closing` when the client is gone.
 async fn write<W: AsyncWrite + Send + Unpin>(
     writer: Arc<Mutex<W>>,
     message: ServerJsonRpcMessage,
@@ -290,24 +297,26 @@ async fn write<W: AsyncWrite + Send + Unpin>(
     result
 }
 
-/// A line in pieces: one vector that grows would for a moment take three times the room of a large answer.
+/// A line in pieces: one growing vector would briefly need three times the memory of a large
+/// answer.
 #[derive(Default)]
 struct Pieces(Vec<Vec<u8>>);
 
 impl Pieces {
-    const ROOM: usize = 256 << 10;
+    /// Bytes of one piece.
+    const SIZE: usize = 256 << 10;
 }
 
 impl io::Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.0.last_mut() {
-            Some(piece) if piece.len() + bytes.len() <= Self::ROOM => {
+            Some(piece) if piece.len() + bytes.len() <= Self::SIZE => {
                 piece.extend_from_slice(bytes);
             }
-            // Most answers are small and never see a second piece.
+            // Most answers are small and fit one piece.
             None => self.0.push(bytes.to_vec()),
             Some(_) => {
-                let mut piece = Vec::with_capacity(Self::ROOM.max(bytes.len()));
+                let mut piece = Vec::with_capacity(Self::SIZE.max(bytes.len()));
                 piece.extend_from_slice(bytes);
                 self.0.push(piece);
             }

@@ -46,7 +46,7 @@ pub enum LoginError {
     Flow(#[source] AuthError),
     /// The authorization server, or the user there, said no.
     #[error("login refused: {0}")]
-    Refused(String),
+    Denied(String),
     /// The authorization server does not protect logins against stolen codes.
     #[error(
         "login refused: the authorization server does not support PKCE with S256, without which a login can be stolen"
@@ -113,7 +113,7 @@ impl Tokens {
             .map_err(|_| LoginError::TimedOut)??;
         if let Some(error) = parameter(&arrived, "error") {
             let why = parameter(&arrived, "error_description").map(|why| format!(" ({why})"));
-            return Err(LoginError::Refused(format!(
+            return Err(LoginError::Denied(format!(
                 "{error}{}",
                 why.unwrap_or_default()
             )));

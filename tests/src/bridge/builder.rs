@@ -1,4 +1,4 @@
-//! How a bridge is started: its engine, variables, arguments and home.
+//! How a bridge under test is started: its engine, variables, arguments and home.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use super::{Bridge, binary, collect, read_lines};
 use crate::engine::{EngineUnderTest, image_archive, image_lock};
 use crate::home::Home;
 
-/// How a bridge is started.
+/// Collects how a bridge is started.
 pub struct Builder<'a> {
     engine: Option<&'a EngineUnderTest>,
     variables: Vec<(String, String)>,
@@ -16,7 +16,7 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// A bridge for an engine, or with none to be found.
+    /// A bridge for an engine, or one that can find none.
     #[must_use]
     pub fn new(engine: Option<&'a EngineUnderTest>) -> Self {
         let home = Home::new(engine.and_then(|engine| engine.user));
@@ -42,7 +42,7 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// Sets a variable; the last value of a name counts, and an empty one unsets it.
+    /// Sets a variable; the last value of a name counts, and an empty one unsets the variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
@@ -62,7 +62,7 @@ impl<'a> Builder<'a> {
         &self.home
     }
 
-    /// The command as it would be run, and the home it needs.
+    /// The command that would be run, and the home that it needs.
     #[must_use]
     pub fn command(self) -> (std::process::Command, Home) {
         let mut command = self.home.command(binary());
@@ -77,10 +77,10 @@ impl<'a> Builder<'a> {
         (command, self.home)
     }
 
-    /// Starts it and says nothing to it.
+    /// Starts the bridge without a handshake.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If the bridge cannot be started.
     #[must_use]
     pub fn spawn(self) -> Bridge {
         let engine_kept = self.engine.is_some();
@@ -107,7 +107,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Starts it and goes through the handshake of the 2025 protocol.
+    /// Starts the bridge and makes the handshake of the 2025 protocol.
     #[must_use]
     pub fn start(self) -> Bridge {
         let mut bridge = self.spawn();

@@ -1,5 +1,5 @@
-//! Which containers an engine has, asked by hand: podman has states that bollard's types do not know, and lists of docker's
-//! are not the whole truth.
+//! Asks an engine for its containers without bollard, whose types do not know all states of podman.
+//! Docker's own list may hold containers that are gone.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -14,7 +14,7 @@ impl EngineUnderTest {
     /// IDs of the containers, in any state, that carry a label.
     ///
     /// # Panics
-    /// When the engine gives no list.
+    /// If the engine does not list them.
     #[must_use]
     pub fn containers(&self, label: &str) -> Vec<String> {
         let mut filters = String::new();
@@ -22,7 +22,7 @@ impl EngineUnderTest {
             let _ = write!(filters, "%{byte:02X}");
         }
         let path = format!("/v1.40/containers/json?all=true&filters={filters}");
-        // Podman fails the whole list when a container goes while it is made.
+        // Podman fails the whole list if a container disappears meanwhile.
         let list = until(limit(10), "the engine to list containers", || {
             let (_, body) = self.ask(&path).expect("the engine answers");
             match serde_json::from_slice(&body).expect("it speaks JSON") {
@@ -37,14 +37,15 @@ impl EngineUnderTest {
             .collect()
     }
 
-    /// Docker 20.10 lists some containers as "removing" for ever that are gone, where a start and a removal had met.
+    /// Docker 20.10 lists a container as "removing" for ever if its start and its removal
+    /// coincided.
     fn knows(&self, id: &str) -> bool {
         let answer = self.ask(&format!("/v1.40/containers/{id}/json"));
         let (status, _) = answer.expect("the engine answers");
         status != 404
     }
 
-    /// Status and body of the answer to a GET.
+    /// Sends a GET and returns the status and body of the answer.
     fn ask(&self, path: &str) -> std::io::Result<(u16, Vec<u8>)> {
         let socket = self
             .address
@@ -52,7 +53,7 @@ impl EngineUnderTest {
             .expect("the suite's engines listen on unix sockets");
         let mut connection = UnixStream::connect(socket)?;
         connection.set_read_timeout(Some(limit(20)))?;
-        // HTTP/1.0: the answer is neither chunked nor kept open.
+        // HTTP/1.0, so that the answer is not chunked and the connection is closed.
         connection.write_all(format!("GET {path} HTTP/1.0\r\nHost: engine\r\n\r\n").as_bytes())?;
         let mut answer = Vec::new();
         connection.read_to_end(&mut answer)?;
@@ -63,7 +64,7 @@ impl EngineUnderTest {
         Ok((status.parse().unwrap_or_default(), body))
     }
 
-    /// Containers that a bridge with this process ID owns.
+    /// IDs of the containers that the bridge with this process ID owns.
     #[must_use]
     pub fn containers_of(&self, bridge: u32) -> Vec<String> {
         self.containers(&format!("io.mcp-code-bridge.owner-pid={bridge}"))

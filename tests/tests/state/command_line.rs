@@ -1,4 +1,4 @@
-//! What is kept, on the command line.
+//! The command line for memories and saved tools.
 
 use integration_tests::Home;
 use integration_tests::bridge::Builder;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::State;
 
-/// Runs a command on a state folder, without any engine.
+/// Runs a command on a state folder without an engine.
 fn command(state: &State, arguments: &[&str]) -> integration_tests::cli::Ran {
     let builder =
         Builder::new(None).variable("MCP_BRIDGE_STATE_DIR", state.path().display().to_string());
@@ -14,7 +14,7 @@ fn command(state: &State, arguments: &[&str]) -> integration_tests::cli::Ran {
 }
 
 #[test]
-fn the_command_line_shows_and_deletes_what_is_kept() {
+fn command_line_shows_and_deletes_memories_and_tools() {
     let state = State::new();
     state.write("memory/a_b.json", r#"{"key": "a b", "value": {"x": 1.50}, "metadata": {}, "created_at": 1.5, "updated_at": 2.5}"#);
     state.write("memory/torn.json", "{");
@@ -57,7 +57,7 @@ fn the_command_line_shows_and_deletes_what_is_kept() {
 }
 
 #[test]
-fn values_that_cannot_be_held_were_exported_as_text_of_json() {
+fn values_that_json_parsers_reject_are_exported_unchanged() {
     let state = State::new();
     let half = r#"{"key": "half", "value": ["\ud800", 1e999], "metadata": {}, "created_at": 1.5, "updated_at": 2.5}"#;
     state.write("memory/half.json", half);
@@ -77,7 +77,7 @@ fn values_that_cannot_be_held_were_exported_as_text_of_json() {
 }
 
 #[test]
-fn each_project_has_state_of_its_own_when_asked_for() {
+fn each_project_can_have_its_own_state() {
     let state = State::new();
     let home = Home::new(None);
     state.write("memory/shared.json", r#"{"key": "shared", "value": 1}"#);

@@ -1,4 +1,4 @@
-//! The parts wired together: settings, the launcher that they configure, the sessions that it feeds.
+//! Wires the parts of a bridge together, from its settings to its sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use bridge_settings::Settings;
 use bridge_tools::ToolBook;
 use bridge_upstream::Upstreams;
 
-/// For an engine to remove what was started; it is told to at once, waiting only makes sure.
-const CLOSE: Duration = Duration::from_secs(8);
+/// How long to wait until the engine has removed what was started; it is asked at once.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// One bridge.
+/// The parts of one bridge that subcommands use.
 pub(super) struct Bridge {
     pub(super) launcher: Arc<Launcher>,
     pub(super) sessions: Arc<Sessions>,
@@ -24,14 +24,19 @@ pub(super) struct Bridge {
 }
 
 impl Bridge {
-    /// Starts nothing: the engine is looked for when code is run, servers start when they are asked for.
+    /// Builds the parts and starts nothing: the engine is looked for when code runs, and servers
+    /// start when code asks for them.
     pub(super) fn new(settings: &Settings) -> Self {
         let guardian = host::guardian(settings);
         let launcher = Arc::new(Launcher::new(settings, guardian.clone()));
-        let places = host::places_or_none(settings);
-        let upstreams = Arc::new(Upstreams::new(host::options(settings, &places, guardian)));
+        let search_paths = host::search_paths_or_none(settings);
+        let upstreams = Arc::new(Upstreams::new(host::options(
+            settings,
+            &search_paths,
+            guardian,
+        )));
         let broker = Broker::new(
-            Arc::new(Watcher::new(places)),
+            Arc::new(Watcher::new(search_paths)),
             Arc::clone(&upstreams),
             Arc::new(ToolBook::new(host::cache(settings))),
             Arc::new(host::store(settings)),
@@ -46,7 +51,7 @@ impl Bridge {
         }
     }
 
-    /// Makes further sets of sessions, which share all else.
+    /// Returns a function that makes another set of sessions, which shares all other parts.
     pub(super) fn more_sessions(
         &self,
         settings: &Settings,
@@ -56,14 +61,15 @@ impl Bridge {
         move || Sessions::new(launcher.clone(), Arc::clone(&broker), &settings)
     }
 
-    /// Ends sessions first, then what runs for them: guests, engine service, machine, and servers.
+    /// Ends the sessions first, and then what runs for them: guests, engine service, machine,
+    /// servers.
     pub(super) async fn close(self) {
         let closed = async {
             self.sessions.shutdown().await;
             tokio::join!(self.launcher.close(), self.upstreams.shutdown());
         };
-        if tokio::time::timeout(CLOSE, closed).await.is_err() {
-            tracing::warn!("the engine does not end what was started; guests end by themselves");
+        if tokio::time::timeout(CLOSE_TIMEOUT, closed).await.is_err() {
+            tracing::warn!("the engine did not remove the guests in time; they end by themselves");
         }
     }
 }

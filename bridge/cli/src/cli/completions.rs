@@ -1,4 +1,4 @@
-//! `completions` and `man`: what a packager installs besides the program.
+//! `completions` and `man`: the files that a packager installs beside the program.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

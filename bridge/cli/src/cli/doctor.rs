@@ -1,4 +1,4 @@
-//! `doctor`: the checks as a table for people or as JSON.
+//! `doctor`: prints the checks as a table for people or as JSON.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -15,7 +15,7 @@ use bridge_settings::{self as settings, Settings};
 
 /// Checks everything a sandbox needs, and says how to fix what is wrong.
 ///
-/// Exit code: 0 all is well (warnings included), 1 something is wrong, 2 wrong usage.
+/// Exit code: 0 no check failed (warnings are allowed), 1 a check failed, 2 wrong usage.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
     /// Print the checks as JSON.
@@ -45,7 +45,7 @@ impl Doctor {
         }
     }
 
-    /// Nothing else can be checked then.
+    /// Reports settings that cannot be loaded; nothing else can be checked then.
     pub(super) fn bad_settings(&self, host: &HostEnv, error: &settings::Error) -> ExitCode {
         self.print(host, &of_settings_error(error))
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_and_the_json_say_the_same() {
+    fn table_and_json_show_the_same_checks() {
         let checks = [
             Check::ok(
                 "engine",

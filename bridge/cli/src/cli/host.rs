@@ -1,4 +1,4 @@
-//! What of this process and its settings the catalog and the servers' actors need to know.
+//! What the catalog and the upstream servers need to know of this process and its settings.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,9 @@ pub(in crate::cli) fn search_paths(settings: &Settings) -> Result<SearchPaths, S
     })
 }
 
-/// Likewise; where they cannot be told, no server is known, which costs nothing but servers.
-pub(in crate::cli) fn places_or_none(settings: &Settings) -> SearchPaths {
+/// Like [`search_paths`], but without any servers instead of an error, since code runs without
+/// them.
+pub(in crate::cli) fn search_paths_or_none(settings: &Settings) -> SearchPaths {
     search_paths(settings).unwrap_or_else(|problem| {
         tracing::warn!(%problem, "no MCP servers are known");
         let nowhere = settings.state_dir.clone();
@@ -43,18 +44,18 @@ pub(in crate::cli) fn places_or_none(settings: &Settings) -> SearchPaths {
     })
 }
 
-/// Where tool lists are kept.
+/// The cache of tool lists, in the user's cache folder.
 pub(in crate::cli) fn cache(settings: &Settings) -> Option<ToolCache> {
     let folder = settings.host.cache_home()?.join("mcp-code-bridge");
     Some(ToolCache::below(&folder))
 }
 
-/// What is kept on this machine, for the project that the settings name.
+/// The store of this machine, for the project that the settings name.
 pub(in crate::cli) fn store(settings: &Settings) -> Store {
     Store::of(settings, settings.host.cwd().unwrap_or(Path::new("")))
 }
 
-/// The process that cleans up after this one should it be killed; not started before there is something to guard.
+/// The process that cleans up if this one is killed; it starts when there is something to guard.
 pub(in crate::cli) fn guardian(settings: &Settings) -> Option<Guardian> {
     let program = settings.host.executable()?;
     Some(Guardian::new([
@@ -63,12 +64,12 @@ pub(in crate::cli) fn guardian(settings: &Settings) -> Option<Guardian> {
     ]))
 }
 
-/// Where tokens of logins lie.
+/// The folder of OAuth tokens.
 pub(in crate::cli) fn tokens(settings: &Settings) -> Option<PathBuf> {
     Some(settings.host.config_home()?.join("mcp-code-bridge/tokens"))
 }
 
-/// How servers are run.
+/// Options for running upstream servers.
 pub(in crate::cli) fn options(
     settings: &Settings,
     search_paths: &SearchPaths,
@@ -83,7 +84,7 @@ pub(in crate::cli) fn options(
     }
 }
 
-/// Whether this bridge is one too many: started by a server of another one.
+/// Fails if this bridge was started by a server of another bridge.
 pub(in crate::cli) fn check_depth(settings: &Settings) -> Result<(), depth::Error> {
     depth::check(&settings.host.variables(), settings.allow_self_server).map(drop)
 }

@@ -1,4 +1,4 @@
-//! `image`: the guest image built, loaded, verified, named.
+//! `image`: builds, loads and verifies the guest image, and prints its digest.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use bridge_engine::Engine;
 use bridge_sandbox::image::Error;
 use bridge_settings::Settings;
 
-/// The set of packages that the built-in image has.
+/// The flavour of the built-in image.
 const FLAVOUR: &str = "base";
 
 /// Builds, loads and verifies the guest image.
@@ -32,17 +32,18 @@ pub(super) struct Image {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Build the image from its lock and keep its archive in the cache, from where it is loaded when it is needed.
+    /// Build the image from its lock and keep its archive in the cache, for the bridge to load when
+    /// needed.
     Build {
-        /// Folder that gets the archive too.
+        /// Folder to write the archive to as well.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Load the archive into the engine, also where the image seems to be there.
+    /// Load the archive into the engine, even if the image seems to be there.
     Load,
     /// Check that the engine's image is the locked one.
     Verify {
-        /// Take every layer out of the engine and hash it.
+        /// Export every layer from the engine and hash it.
         #[arg(long)]
         deep: bool,
     },
@@ -66,7 +67,7 @@ impl Image {
             Act::Verify { deep: true } => on_engine(settings, Work::VerifyDeep),
         };
         match result {
-            Ok(answer) => self.print(&answer),
+            Ok(report) => self.print(&report),
             Err(failure) => {
                 terminal::say(&failure.message);
                 failure.code.into()
@@ -74,11 +75,11 @@ impl Image {
         }
     }
 
-    fn print(&self, answer: &Answer) -> ExitCode {
+    fn print(&self, report: &Report) -> ExitCode {
         let text = if self.json {
-            answer.value.to_string()
+            report.value.to_string()
         } else {
-            answer.text.clone()
+            report.text.clone()
         };
         match terminal::out(format!("{text}\n").as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -90,7 +91,8 @@ impl Image {
     }
 }
 
-struct Answer {
+/// The result of a subcommand, for people and for programs.
+struct Report {
     text: String,
     value: Value,
 }
@@ -102,19 +104,9 @@ struct Failure {
 
 impl Failure {
     fn failed(error: &dyn std::error::Error) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            let inner_text = inner.to_string();
-            // Transparent errors repeat their cause.
-            if !message.ends_with(&inner_text) {
-                message = format!("{message}: {inner_text}");
-            }
-            cause = inner.source();
-        }
         Self {
             code: exit::FAILED,
-            message,
+            message: bridge_common::error::chain(error),
         }
     }
 
@@ -131,7 +123,7 @@ impl Failure {
     }
 }
 
-fn build(settings: &Settings, out: Option<PathBuf>) -> Result<Answer, Failure> {
+fn build(settings: &Settings, out: Option<PathBuf>) -> Result<Report, Failure> {
     let mut options = BuildOptions::new(FLAVOUR);
     options.lock.clone_from(&settings.image.lock);
     options.sources.folder.clone_from(&settings.image.inputs);
@@ -154,15 +146,15 @@ fn build(settings: &Settings, out: Option<PathBuf>) -> Result<Answer, Failure> {
         built.digests.config,
         size(built.unpacked_bytes)
     );
-    Ok(Answer { text, value })
+    Ok(Report { text, value })
 }
 
-fn digest(settings: &Settings) -> Result<Answer, Failure> {
+fn digest(settings: &Settings) -> Result<Report, Failure> {
     let digests = match &settings.image.lock {
         Some(lock) => Digests::read(lock).map_err(|error| Failure::failed(&error))?,
         None => committed()?,
     };
-    Ok(Answer {
+    Ok(Report {
         value: of_digests(&digests),
         text: digests.manifest,
     })
@@ -173,10 +165,11 @@ fn committed() -> Result<Digests, Failure> {
         code: exit::FAILED,
         message: message.to_owned(),
     };
-    let architecture =
-        Architecture::host().ok_or_else(|| failure("there is no guest image for this machine"))?;
+    let architecture = Architecture::host().ok_or_else(|| {
+        failure("no guest image for this machine: the architectures are amd64 and arm64")
+    })?;
     guest_image::committed(FLAVOUR, architecture.name()).ok_or_else(|| {
-        failure("this bridge was built without the digests of a guest image for this machine")
+        failure("no digests of a guest image for this machine: this bridge was built without them")
     })
 }
 
@@ -195,7 +188,7 @@ enum Work {
     VerifyDeep,
 }
 
-fn on_engine(settings: &Settings, work: Work) -> Result<Answer, Failure> {
+fn on_engine(settings: &Settings, work: Work) -> Result<Report, Failure> {
     let bars = Bars::or_lines();
     let done = block_on(async {
         let bridge = Bridge::new(settings);
@@ -207,29 +200,29 @@ fn on_engine(settings: &Settings, work: Work) -> Result<Answer, Failure> {
     done.unwrap_or_else(|_| {
         Err(Failure {
             code: exit::FAILED,
-            message: "nothing was done".to_owned(),
+            message: "nothing was done: the runtime did not start".to_owned(),
         })
     })
 }
 
-async fn ask_engine(bridge: &Bridge, work: Work, bars: &Bars) -> Result<Answer, Failure> {
-    let tell = |message: &str| guest_image::Progress::report(bars, message, 0, None);
-    let engine = bridge.launcher.finder().engine(&tell).await;
+async fn ask_engine(bridge: &Bridge, work: Work, bars: &Bars) -> Result<Report, Failure> {
+    let report = |message: &str| guest_image::Progress::report(bars, message, 0, None);
+    let engine = bridge.launcher.finder().engine(&report).await;
     let engine = engine.map_err(|error| Failure {
         code: exit::NO_SANDBOX,
         message: error.to_string(),
     })?;
     let engine: &dyn Engine = engine.as_ref();
-    let tell = |message: &str, done: u64, total: Option<u64>| {
+    let report = |message: &str, done: u64, total: Option<u64>| {
         guest_image::Progress::report(bars, message, done, total);
     };
     let images = bridge.launcher.images();
     let (act, facts) = match work {
-        Work::Load => ("loaded", images.load(engine, &tell).await),
+        Work::Load => ("loaded", images.load(engine, &report).await),
         Work::Verify => ("verified", images.verify(engine).await),
         Work::VerifyDeep => (
-            "verified, every layer,",
-            images.verify_deep(engine, &tell).await,
+            "verified with every layer",
+            images.verify_deep(engine, &report).await,
         ),
     };
     let facts = facts.map_err(|error| Failure::of_image(&error))?;
@@ -246,5 +239,5 @@ async fn ask_engine(bridge: &Bridge, work: Work, bars: &Bars) -> Result<Answer, 
         "version": identity.version,
         "endpoint": identity.endpoint,
     });
-    Ok(Answer { text, value })
+    Ok(Report { text, value })
 }

@@ -1,4 +1,4 @@
-//! `memory`: what code keeps for later sessions, for people to look at and to clear away.
+//! `memory`: shows and deletes the values that code keeps for later sessions.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use bridge_store::{Error, Info, Listing, Loaded, Memory, Timestamp};
 
 /// Shows and deletes memories: values that code has saved with `save_memory`.
 ///
-/// Exit code: 0, 1 there is none of that key or it could not be read, 2 wrong usage.
+/// Exit code: 0 success, 1 no such key or it could not be read, 2 wrong usage.
 #[derive(Debug, Args)]
 pub(super) struct Memories {
     #[command(subcommand)]
@@ -24,11 +24,11 @@ pub(super) struct Memories {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show all keys: how large, when, and by which session.
+    /// List all keys with size, time and session.
     List(List),
     /// Print the value of a key as JSON.
     Show(Show),
-    /// Delete keys.
+    /// Delete memories by their keys.
     Delete(Delete),
     /// Print all memories with their values as one JSON object.
     Export,
@@ -43,16 +43,16 @@ struct List {
 
 #[derive(Debug, Args)]
 struct Show {
-    /// Its key.
+    /// Key of the memory.
     key: String,
-    /// Print metadata, times and origin too.
+    /// Print metadata, times and origin as well.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 struct Delete {
-    /// Their keys.
+    /// Keys of the memories.
     #[arg(required = true)]
     keys: Vec<String>,
 }
@@ -96,7 +96,7 @@ fn delete_all(memory: &Memory, keys: &[String]) -> Result<ExitCode, Error> {
     Ok(code)
 }
 
-/// One object a memory, in one array: written as it is read, whatever its size.
+/// All memories with their values and metadata, as JSON.
 fn export(memory: &Memory) -> Result<String, Error> {
     let mut all = Vec::new();
     for info in memory.list()?.memories {
@@ -106,13 +106,13 @@ fn export(memory: &Memory) -> Result<String, Error> {
     Ok(written(&Export { memories }))
 }
 
-/// All memories.
+/// The object that `memory export` prints.
 #[derive(Serialize)]
 struct Export<'a> {
     memories: Vec<Record<'a>>,
 }
 
-/// One, as its file has it.
+/// One memory as its file holds it.
 #[derive(Serialize)]
 struct Record<'a> {
     key: &'a str,
@@ -123,11 +123,12 @@ struct Record<'a> {
     provenance: &'a Value,
 }
 
-/// A value; as it is written where it is JSON that cannot be held, such as half of a character.
+/// A memory's value: parsed, or as its text where it is JSON that a `Value` cannot hold, such as a
+/// lone surrogate.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Written<'a> {
-    Held(Value),
+    Parsed(Value),
     Text(&'a RawValue),
 }
 
@@ -146,7 +147,7 @@ impl<'a> Record<'a> {
 
 impl<'a> Written<'a> {
     fn of(loaded: &'a Loaded) -> Self {
-        serde_json::from_str(loaded.value.get()).map_or(Self::Text(&loaded.value), Self::Held)
+        serde_json::from_str(loaded.value.get()).map_or(Self::Text(&loaded.value), Self::Parsed)
     }
 }
 
@@ -156,7 +157,10 @@ fn written(value: &impl Serialize) -> String {
 }
 
 fn missing(key: &str) -> ExitCode {
-    terminal::say(&format!("no memory {:?}", clean(key)));
+    terminal::say(&format!(
+        "no memory {:?}; `mcp-code-bridge memory list` shows all",
+        clean(key)
+    ));
     exit::FAILED.into()
 }
 
@@ -184,7 +188,7 @@ fn table(listing: &Listing) -> String {
         let _ = writeln!(text, "{name:key$}  {bytes:>size$}  {time}  {session}");
     }
     for file in &listing.set_aside {
-        let _ = writeln!(text, "could not be read, set aside: {}", clean(file));
+        let _ = writeln!(text, "unreadable and set aside: {}", clean(file));
     }
     if text.is_empty() {
         text.push_str("no memories\n");
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_usage_is_refused() {
+    fn wrong_usage_is_rejected() {
         let parse = |words: &[&str]| Line::try_parse_from([&["memory"], words].concat());
         for right in [
             &["list"][..],
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_no_control_characters() {
+    fn table_has_no_control_characters() {
         let info = |key: &str| Info {
             key: key.to_owned(),
             metadata: json!({}),

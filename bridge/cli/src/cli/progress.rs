@@ -1,66 +1,66 @@
-//! Progress for a person: bars on a terminal, plain lines where asked for, else nothing.
+//! Progress for people: a bar on a terminal, plain lines or nothing elsewhere.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::terminal;
+use bridge_common::Mutex;
 use bridge_session as session;
 
-/// Shows one phase at a time.
+/// Shows the progress of one phase at a time.
 pub(super) struct Bars {
-    way: Way,
+    style: Style,
 }
 
-enum Way {
+enum Style {
     Silent,
-    /// Each phase once, as a line.
+    /// Prints each phase once, as a line.
     Lines(Mutex<BTreeSet<String>>),
     Bar(ProgressBar),
 }
 
 impl Bars {
-    /// Bars on a terminal, else nothing: for commands whose stderr is not their own.
+    /// A bar on a terminal, else nothing: for commands whose stderr belongs to the code they run.
     pub(super) fn on_terminal() -> Self {
-        let way = if std::io::stderr().is_terminal() {
+        let style = if std::io::stderr().is_terminal() {
             bar()
         } else {
-            Way::Silent
+            Style::Silent
         };
-        Self { way }
+        Self { style }
     }
 
-    /// Bars on a terminal, else lines.
+    /// A bar on a terminal, else lines.
     pub(super) fn or_lines() -> Self {
-        let way = if std::io::stderr().is_terminal() {
+        let style = if std::io::stderr().is_terminal() {
             bar()
         } else {
-            Way::Lines(Mutex::default())
+            Style::Lines(Mutex::default())
         };
-        Self { way }
+        Self { style }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar from the terminal.
     pub(super) fn finish(&self) {
-        if let Way::Bar(bar) = &self.way {
+        if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();
         }
     }
 
     fn show(&self, message: &str, done: u64, total: Option<u64>) {
-        match &self.way {
-            Way::Silent => {}
-            Way::Lines(said) => {
-                let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        match &self.style {
+            Style::Silent => {}
+            Style::Lines(said) => {
+                let mut said = said.lock();
                 if said.insert(message.to_owned()) {
                     terminal::say(message);
                 }
             }
-            Way::Bar(bar) => {
-                bar.set_style(style(total.is_some()));
+            Style::Bar(bar) => {
+                bar.set_style(template(total.is_some()));
                 bar.set_message(message.to_owned());
                 if let Some(total) = total {
                     bar.set_length(total);
@@ -72,20 +72,20 @@ impl Bars {
     }
 }
 
-fn bar() -> Way {
+fn bar() -> Style {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     bar.enable_steady_tick(Duration::from_millis(120));
-    bar.set_style(style(false));
-    Way::Bar(bar)
+    bar.set_style(template(false));
+    Style::Bar(bar)
 }
 
-fn style(counted: bool) -> ProgressStyle {
+fn template(counted: bool) -> ProgressStyle {
     let template = if counted {
         "{msg} {wide_bar} {percent}%"
     } else {
         "{spinner} {msg}"
     };
-    // The templates are ours and right; should they not be, the default will do.
+    // Both templates are valid; the default is there to avoid a panic.
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
@@ -101,9 +101,9 @@ impl guest_image::Progress for Bars {
     }
 
     fn warn(&self, message: &str) {
-        match &self.way {
-            Way::Bar(bar) => bar.suspend(|| terminal::say(message)),
-            Way::Silent | Way::Lines(_) => terminal::say(message),
+        match &self.style {
+            Style::Bar(bar) => bar.suspend(|| terminal::say(message)),
+            Style::Silent | Style::Lines(_) => terminal::say(message),
         }
     }
 }

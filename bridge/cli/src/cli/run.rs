@@ -1,4 +1,5 @@
-//! `run`: code once, through the same path as the tool. The code's stdout and stderr are this program's, byte for byte.
+//! `run`: runs code once, through the same path as the tool. What the code writes to stdout and
+//! stderr goes to this program's stdout and stderr, byte for byte.
 
 mod keep;
 
@@ -17,17 +18,17 @@ use super::time::time;
 use super::{block_on, exit, signals, telemetry, terminal};
 use bridge_common::human::count;
 use bridge_render::Rendered;
-use bridge_server::{CallDefaults, Rejected, WHOLE, request};
+use bridge_server::{CallDefaults, Rejected, UNCUT, request};
 use bridge_session::{CODE_LIMIT, RunOutcome, Sessions, Status};
 use bridge_settings::Settings;
 
 /// Runs Python once in a sandbox of its own; its variables live as long as this process.
 ///
-/// Exit code: 0 success, 1 the code failed, 124 the time limit was reached, 2 wrong usage, 3 there is no sandbox,
-/// 128 and the signal's number where one ended it.
+/// Exit code: 0 success, 1 the code failed, 2 wrong usage, 3 no sandbox can be started, 124 the
+/// time limit was reached, 128 plus the signal's number after a signal.
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// Python source.
+    /// Python source to run.
     #[arg(
         short,
         value_name = "CODE",
@@ -40,13 +41,14 @@ pub(super) struct Run {
     /// MCP server that the code may use; may be given several times.
     #[arg(long = "server", value_name = "NAME")]
     servers: Vec<String>,
-    /// Name of the session.
+    /// Name of the session, as the code sees it.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
     /// Time limit, such as 30, 30s or 2m.
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
-    /// Folder for pictures and documents that are shown, and for files left in /workspace/out; new files only.
+    /// Folder to save displayed pictures and documents and files from /workspace/out in; existing
+    /// files are never overwritten.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the whole answer as one line of JSON.
@@ -89,7 +91,7 @@ impl Run {
             for line in extras {
                 terminal::say(&line);
             }
-            // The answer is out; tidying up must not keep the reader waiting.
+            // Cleans up after the answer is out, so that its reader does not wait.
             bridge.close().await;
             received
                 .ok()
@@ -99,7 +101,8 @@ impl Run {
         finished.unwrap_or_else(|code| code)
     }
 
-    /// Saves what is no text where it is wanted; what there is to say of it.
+    /// Saves pictures, documents and files if `--out` asks for it; returns the lines to print about
+    /// them.
     async fn extras(&self, outcome: &RunOutcome, sessions: &Sessions) -> Vec<String> {
         let (displays, files) = (&outcome.output.displays, &outcome.output.files);
         let mut lines = match &self.out {
@@ -109,7 +112,7 @@ impl Run {
             }
             None if displays.shown.is_empty() && files.is_empty() => Vec::new(),
             None => vec![format!(
-                "{} shown, {} files in /workspace/out; --out DIR saves them",
+                "{} shown, {} in /workspace/out; --out DIR saves them",
                 displays.shown.len(),
                 files.len()
             )],
@@ -120,7 +123,7 @@ impl Run {
         lines
     }
 
-    /// The source, from wherever it is.
+    /// Reads the source from the argument, the file or standard input.
     fn source(&self) -> Result<String, String> {
         if let Some(code) = &self.code {
             return Ok(code.clone());
@@ -131,21 +134,26 @@ impl Run {
                 (path.display().to_string(), file.and_then(read))
             }
             None if std::io::stdin().is_terminal() => {
-                return Err("no code: give -c CODE, a file, or - for standard input".to_owned());
+                return Err(
+                    "no code to run: give -c CODE, a file, or - for standard input".to_owned(),
+                );
             }
             _ => ("standard input".to_owned(), read(std::io::stdin().lock())),
         };
         let bytes = bytes.map_err(|error| format!("cannot read {name}: {error}"))?;
         if bytes.len() > CODE_LIMIT {
-            return Err(format!("{name} is larger than {} MiB", CODE_LIMIT >> 20));
+            return Err(format!(
+                "{name} is larger than {} MiB, the most that a run may have",
+                CODE_LIMIT >> 20
+            ));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             format!(
-                "{name} is not UTF-8 (byte {})",
+                "{name} is not UTF-8 (byte {}); save it as UTF-8",
                 error.utf8_error().valid_up_to() + 1
             )
         })?;
-        // As Python does with a file.
+        // Python skips a byte order mark too.
         Ok(text
             .strip_prefix('\u{feff}')
             .map(str::to_owned)
@@ -157,8 +165,8 @@ impl Run {
         let printed = match outcome {
             outcome if self.json => print_json(outcome, self.session.is_some()),
             Ok(outcome) => print_outcome(&outcome),
-            Err(refused) => {
-                terminal::say(&refused.to_string());
+            Err(rejected) => {
+                terminal::say(&rejected.to_string());
                 Ok(())
             }
         };
@@ -170,7 +178,7 @@ impl Run {
     }
 }
 
-/// There is no second session for which a spare guest could wait.
+/// The settings without a spare guest, since no second session will start.
 fn for_one_run(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     settings.session.spare = false;
@@ -194,7 +202,7 @@ fn exit_code(outcome: &Result<RunOutcome, Rejected>) -> u8 {
             Status::Success => 0,
             Status::Error => exit::FAILED,
             Status::Timeout => exit::TIME_LIMIT,
-            // A run is left running by nobody here.
+            // `Running` cannot happen, as no run is left running here.
             Status::Cancelled | Status::Running => 130,
         },
         Err(Rejected::Invalid(_)) => exit::USAGE,
@@ -204,13 +212,13 @@ fn exit_code(outcome: &Result<RunOutcome, Rejected>) -> u8 {
 
 fn print_json(outcome: Result<RunOutcome, Rejected>, named: bool) -> std::io::Result<()> {
     let structured = match outcome {
-        Ok(outcome) => Rendered::of_run(&outcome, named, WHOLE).structured(),
+        Ok(outcome) => Rendered::of_run(&outcome, named, UNCUT).structured(),
         Err(rejected) => rejected.to_rendered().structured(),
     };
     terminal::out(format!("{structured}\n").as_bytes())
 }
 
-/// Streams first and exactly; then, on stderr, what else there is to say.
+/// Prints both streams as they are, and then everything else on stderr.
 fn print_outcome(outcome: &RunOutcome) -> std::io::Result<()> {
     let (stdout, stderr) = (&outcome.output.stdout, &outcome.output.stderr);
     terminal::out(&stdout.bytes)?;
@@ -227,7 +235,7 @@ fn print_outcome(outcome: &RunOutcome) -> std::io::Result<()> {
     for (name, dropped) in [("stdout", stdout.dropped), ("stderr", stderr.dropped)] {
         if dropped > 0 {
             terminal::say(&format!(
-                "{} bytes more of {name} were dropped (output_limit)",
+                "output limit reached: {} more bytes of {name} were dropped",
                 count(dropped)
             ));
         }
@@ -293,18 +301,18 @@ mod tests {
     }
 
     #[test]
-    fn one_run_makes_no_spare() {
+    fn settings_of_one_run_have_no_spare_guest() {
         let host = HostEnv::fake([("HOME", "/nonexistent")]);
         let settings = Settings::load(&Overrides::default(), &host).expect("accepted");
         assert!(settings.session.spare && !for_one_run(&settings).session.spare);
     }
 
     #[test]
-    fn exit_codes_are_those_documented() {
-        let refused = |refused| exit_code(&Err(refused));
-        assert_eq!(refused(Rejected::Invalid(String::new())), 2);
+    fn exit_codes_match_the_documentation() {
+        let code_of = |rejected| exit_code(&Err(rejected));
+        assert_eq!(code_of(Rejected::Invalid(String::new())), 2);
         assert_eq!(
-            refused(Rejected::NoSandbox {
+            code_of(Rejected::NoSandbox {
                 code: "E0",
                 message: String::new()
             }),

@@ -1,4 +1,4 @@
-//! Serves MCP: one client on standard input and output, or several over HTTP.
+//! `serve`: serves MCP to one client on standard input and output, or to several over HTTP.
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -16,19 +16,19 @@ use super::{block_on, exit, signals, telemetry, terminal};
 use bridge_server::{CallDefaults, Clients, HTTP_PATH, Server, Token, TokenError, serve_http};
 use bridge_settings::Settings;
 
-/// Serves MCP on standard input and output, or over HTTP where an address is given.
+/// Serves MCP on standard input and output, or over HTTP if an address is given.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// Serve over HTTP, at a loopback address such as 127.0.0.1:8722 (port 0: any that is free).
+    /// Serve over HTTP at a loopback address such as 127.0.0.1:8722 (port 0: any free port).
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,
-    /// File with the bearer token that clients must show; without one, a token is made and printed.
+    /// File with the bearer token that clients must send; without it, a token is made and printed.
     #[arg(long, value_name = "FILE")]
     http_token_file: Option<PathBuf>,
 }
 
 impl Serve {
-    /// As settings.
+    /// These flags as settings.
     pub(super) fn overrides(&self) -> Vec<(String, String, OsString)> {
         let given =
             |flag: &str, key: &str, value: OsString| (flag.to_owned(), key.to_owned(), value);
@@ -40,7 +40,7 @@ impl Serve {
     }
 }
 
-/// Serves where the settings say.
+/// Serves over HTTP if the settings name an address, else on standard input and output.
 pub(super) fn serve(settings: Settings) -> ExitCode {
     match settings.http {
         Some(address) => over_http(&settings, address),
@@ -48,7 +48,8 @@ pub(super) fn serve(settings: Settings) -> ExitCode {
     }
 }
 
-/// Serves until the client closes the connection (exit 0) or a signal comes (128 and its number).
+/// Serves until the client closes the connection (exit code 0) or a signal arrives (128 plus its
+/// number).
 #[expect(
     clippy::needless_pass_by_value,
     reason = "lives as long as the program"
@@ -57,10 +58,10 @@ pub(super) fn on_stdio(settings: Settings) -> ExitCode {
     telemetry::start(&settings.host, settings.log_level);
     if std::io::stdin().is_terminal() {
         terminal::say(
-            "waiting for an MCP client on standard input; to run code, see: mcp-code-bridge run --help",
+            "waiting for an MCP client on standard input; to run code, see `mcp-code-bridge run --help`",
         );
     }
-    until_told(async |closing| {
+    until_signal(async |closing| {
         let bridge = Bridge::new(&settings);
         let server = Server::new(
             bridge.sessions.clone(),
@@ -78,7 +79,7 @@ pub(super) fn on_stdio(settings: Settings) -> ExitCode {
     })
 }
 
-/// Serves until a signal comes (128 and its number).
+/// Serves until a signal arrives (exit code 128 plus its number).
 fn over_http(settings: &Settings, address: SocketAddr) -> ExitCode {
     telemetry::start(&settings.host, settings.log_level);
     let token = match token(settings) {
@@ -88,7 +89,7 @@ fn over_http(settings: &Settings, address: SocketAddr) -> ExitCode {
             return exit::USAGE.into();
         }
     };
-    until_told(async |closing| {
+    until_signal(async |closing| {
         let bound = async {
             let listener = TcpListener::bind(address).await?;
             let address = listener.local_addr()?;
@@ -123,7 +124,7 @@ fn over_http(settings: &Settings, address: SocketAddr) -> ExitCode {
     })
 }
 
-/// That of the file, or a new one, which is told once.
+/// Reads the token from its file, or makes one and prints it.
 fn token(settings: &Settings) -> Result<Token, TokenError> {
     if let Some(file) = &settings.http_token_file {
         return Token::read(file);
@@ -133,8 +134,8 @@ fn token(settings: &Settings) -> Result<Token, TokenError> {
     Ok(token)
 }
 
-/// Runs `work` until it ends by itself or, told by a signal, winds up.
-fn until_told(work: impl AsyncFnOnce(CancellationToken) -> ExitCode) -> ExitCode {
+/// Runs `work`, and tells it to close when a signal arrives.
+fn until_signal(work: impl AsyncFnOnce(CancellationToken) -> ExitCode) -> ExitCode {
     block_on(async {
         let closing = CancellationToken::new();
         let received = match signals::cancel_on_signal(closing.clone()) {

@@ -1,4 +1,4 @@
-//! `servers`: which MCP servers are known and from which files, whether they start, and which tools they have.
+//! `servers`: shows, checks and searches the MCP servers that Python can use, and logs in to them.
 
 mod check;
 mod login;
@@ -22,22 +22,22 @@ pub(super) struct Servers {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show every server, every file considered, which definition won, and what is wrong.
+    /// List every server and every file considered, with what is wrong.
     List(List),
-    /// Start servers and see whether they list their tools.
+    /// Start servers and check that they list their tools.
     ///
-    /// Exit code: 0 all of them work, 1 one does not or a definition is wrong, 2 wrong usage.
+    /// Exit code: 0 all servers work, 1 a server fails or a definition is wrong, 2 wrong usage.
     Check(check::Check),
     /// Search the tools of all servers.
     ///
-    /// Servers that were never started are named; `servers check` makes their tools known.
-    /// Exit code: 0 something was found, 1 nothing.
+    /// Servers whose tools are not known yet are named; `servers check` learns them.
+    /// Exit code: 0 something was found, 1 nothing was found.
     Search(Search),
-    /// Log in to a server that wants an OAuth token, in the browser.
+    /// Log in to a server that needs an OAuth token, in the browser.
     ///
-    /// Exit code: 0 logged in, 1 not, 2 wrong usage.
+    /// Exit code: 0 logged in, 1 the login failed, 2 wrong usage.
     Login(login::Login),
-    /// Forget the token of a server.
+    /// Delete the OAuth token of a server.
     Logout(login::Logout),
 }
 
@@ -50,13 +50,13 @@ struct List {
 
 #[derive(Debug, Args)]
 struct Search {
-    /// What to look for, in words.
+    /// Words to search for.
     #[arg(required = true)]
     query: Vec<String>,
-    /// Most tools to show.
+    /// The most tools to show.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=100))]
     limit: u16,
-    /// Whole descriptions and the schemas of arguments, in JSON.
+    /// Include whole descriptions and the schemas of arguments.
     #[arg(long, requires = "json")]
     full: bool,
     /// Print the results as JSON.
@@ -68,7 +68,7 @@ impl Servers {
     pub(super) fn run(self, settings: &Settings) -> ExitCode {
         telemetry::start_quietly(settings);
         let catalog = match host::search_paths(settings) {
-            Ok(places) => Catalog::load(places),
+            Ok(search_paths) => Catalog::load(search_paths),
             Err(problem) => {
                 terminal::say(&problem);
                 return exit::FAILED.into();
@@ -109,10 +109,10 @@ impl Servers {
     }
 }
 
-/// Prints, and says how it went.
-fn print(text: &str, well: bool) -> ExitCode {
+/// Prints `text`; the exit code is 0 if `is_success` and it could be written.
+fn print(text: &str, is_success: bool) -> ExitCode {
     match terminal::out(text.as_bytes()) {
-        Ok(()) if well => ExitCode::SUCCESS,
+        Ok(()) if is_success => ExitCode::SUCCESS,
         Ok(()) => exit::FAILED.into(),
         Err(error) => {
             terminal::say(&format!("cannot write: {error}"));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_usage_is_refused() {
+    fn wrong_usage_is_rejected() {
         let parse = |words: &[&str]| Line::try_parse_from([&["servers"], words].concat());
         for right in [
             &["list"][..],

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Received(Arc<AtomicU8>);
 
 impl Received {
-    /// 128 and the signal's number, as shells do it.
+    /// The exit code after a signal: 128 plus its number, as in shells.
     pub(super) fn exit_code(&self) -> Option<u8> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
@@ -20,7 +20,7 @@ impl Received {
     }
 }
 
-/// Fires `token` at the first SIGTERM, SIGINT or SIGHUP; at the second the process ends as it stands.
+/// Fires `token` at the first SIGTERM, SIGINT or SIGHUP. The second one ends the process at once.
 pub(super) fn cancel_on_signal(token: CancellationToken) -> std::io::Result<Received> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -49,7 +49,7 @@ async fn next(hangup: &mut Signal, interrupt: &mut Signal, terminate: &mut Signa
 
 #[expect(
     clippy::exit,
-    reason = "asked twice: the orderly way out is being refused"
+    reason = "a second signal means that the orderly end takes too long"
 )]
 fn leave(code: u8) -> ! {
     std::process::exit(i32::from(code))

@@ -1,4 +1,4 @@
-//! Logging: to stderr, at the level that the settings say, and about ourselves only.
+//! Logging to stderr, at the level that the settings name.
 
 use std::io::{self, IsTerminal as _};
 
@@ -29,7 +29,8 @@ const CRATES: [&str; 14] = [
     "bridge_wire",
 ];
 
-/// Starts logging. Libraries are heard at `warn`, as some write whole messages at `debug`; at `trace` they are heard too.
+/// Starts logging. Libraries log at most at `warn`, as some write whole messages at `debug`; with
+/// the level `trace` they log at `debug`.
 pub(super) fn start(host: &HostEnv, level: LevelFilter) {
     let libraries = match level {
         LevelFilter::TRACE => LevelFilter::DEBUG,
@@ -37,7 +38,7 @@ pub(super) fn start(host: &HostEnv, level: LevelFilter) {
     };
     let targets = Targets::new()
         .with_default(libraries)
-        // Complains as of errors of clients that simply went away.
+        // rmcp logs clients that simply went away as errors.
         .with_target(
             "rmcp",
             if level > LevelFilter::INFO {
@@ -47,21 +48,22 @@ pub(super) fn start(host: &HostEnv, level: LevelFilter) {
             },
         )
         .with_target("mcp_code_bridge", level)
-        // The crates below bridge/, by the beginning of their names.
+        // The crates of the bridge, whose names begin with this.
         .with_target("bridge_", level)
         .with_targets(CRATES.map(|name| (name, level)))
         .with_target("guest_image", level);
     let format = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(terminal::coloured(host, io::stderr().is_terminal()));
-    // Fails only where logging was started before, as in tests.
+    // Fails only if logging was started before, as in tests.
     let _ = tracing_subscriber::registry()
         .with(format)
         .with(targets)
         .try_init();
 }
 
-/// For commands whose stderr is the code's own: errors only, unless more was asked for.
+/// Starts logging for commands whose stderr belongs to the code they run: errors only, unless the
+/// settings ask for more than `info`.
 pub(super) fn start_quietly(settings: &Settings) {
     let level = settings.log_level;
     let level = if level > LevelFilter::INFO {

@@ -1,23 +1,24 @@
-//! The one place that writes to stdout and stderr. A reader that has gone away is no error: nobody is left to be told.
+//! Writes to stdout and stderr; nothing else does. A closed pipe is not an error, as nobody would
+//! read about it.
 
 use std::io::{self, Write};
 
 use bridge_common::host::HostEnv;
 use bridge_render::visible;
 
-/// Bytes to stdout, exactly.
+/// Writes bytes to stdout as they are.
 pub(super) fn out(bytes: &[u8]) -> io::Result<()> {
-    forgive(write(&mut io::stdout().lock(), bytes))
+    ignore_broken_pipe(write(&mut io::stdout().lock(), bytes))
 }
 
-/// Bytes to stderr, exactly.
+/// Writes bytes to stderr as they are.
 pub(super) fn err(bytes: &[u8]) -> io::Result<()> {
-    forgive(write(&mut io::stderr().lock(), bytes))
+    ignore_broken_pipe(write(&mut io::stderr().lock(), bytes))
 }
 
-/// A line of the program's own to stderr. What it quotes cannot move the cursor.
+/// Writes a message of the program to stderr. What it quotes cannot move the cursor.
 pub(super) fn say(line: &str) {
-    // Without a stderr there is nowhere to complain.
+    // An error of stderr itself cannot be reported anywhere.
     let _ = err(format!("mcp-code-bridge: {}\n", visible(line)).as_bytes());
 }
 
@@ -26,7 +27,7 @@ fn write(stream: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     stream.flush()
 }
 
-fn forgive(result: io::Result<()>) -> io::Result<()> {
+fn ignore_broken_pipe(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,

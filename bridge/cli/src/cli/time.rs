@@ -1,4 +1,4 @@
-//! Time limits as arguments.
+//! Time limits given as arguments.
 
 use std::time::Duration;
 
@@ -6,5 +6,6 @@ use bridge_settings::parse_duration;
 
 /// Parses the value of `--timeout`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text).ok_or_else(|| "accepted: whole seconds such as 30, 30s or 2m".to_owned())
+    parse_duration(text)
+        .ok_or_else(|| "expected whole seconds or minutes, such as 30, 30s or 2m".to_owned())
 }

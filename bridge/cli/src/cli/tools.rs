@@ -1,4 +1,5 @@
-//! `tools`: functions that code has saved, for people to read before they trust them.
+//! `tools`: shows and deletes the functions that code has saved, so that people can read them
+//! before they trust them.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -11,10 +12,10 @@ use crate::report::clean;
 use bridge_settings::Settings;
 use bridge_store::SavedTool;
 
-/// Shows and deletes saved tools: functions that are there in every session.
+/// Shows and deletes saved tools: functions that every session can call.
 ///
-/// They lie in `user_tools.py`, which may be edited. Exit code: 0, 1 there is none of that name or the file cannot be
-/// read, 2 wrong usage.
+/// They are in `user_tools.py`, which may be edited. Exit code: 0 success, 1 no such tool or the
+/// file cannot be read, 2 wrong usage.
 #[derive(Debug, Args)]
 pub(super) struct SavedTools {
     #[command(subcommand)]
@@ -23,16 +24,16 @@ pub(super) struct SavedTools {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show all saved tools: how they are called, when they were saved, and by which session.
+    /// List all saved tools with signature, time and session.
     List(List),
     /// Print the source of a tool.
     Show {
-        /// Its name.
+        /// Name of the tool.
         name: String,
     },
     /// Delete tools; their last version is kept.
     Delete {
-        /// Their names.
+        /// Names of the tools.
         #[arg(required = true)]
         names: Vec<String>,
     },
@@ -76,7 +77,10 @@ impl SavedTools {
                 .map(|()| String::new()),
         };
         for name in &missing {
-            terminal::say(&format!("no saved tool {:?}", clean(name)));
+            terminal::say(&format!(
+                "no saved tool {:?}; `mcp-code-bridge tools list` shows all",
+                clean(name)
+            ));
         }
         match text {
             Ok(text) => match terminal::out(text.as_bytes()) {
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_shows_how_a_tool_is_called() {
+    fn table_shows_signatures_without_control_characters() {
         let tool = |signature: &str, versions| SavedTool {
             name: "f".to_owned(),
             signature: signature.to_owned(),

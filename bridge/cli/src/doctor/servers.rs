@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::{Check, Outcome};
 use crate::report;
 use bridge_catalog::{Catalog, FileState, Outcome as Of};
+use bridge_common::human::plural;
 
 /// How many problems are shown; `servers list` shows all.
 const SHOWN: usize = 5;
@@ -32,7 +33,7 @@ pub(super) fn examine(catalog: Result<&Catalog, &str>) -> Check {
         .count();
     let mut found = match catalog.entries().count() {
         0 => "none defined".to_owned(),
-        all => format!("{all} defined in {}", report::number(files, "file")),
+        all => format!("{all} defined in {}", plural(files, "file")),
     };
     for (count, word) in [
         (count(|outcome| matches!(outcome, Of::Disabled)), "disabled"),

@@ -1,7 +1,7 @@
-//! Arguments of every shape, and what is said of those that are wrong.
+//! Arguments of every form, and the errors that name the wrong ones.
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use bridge_settings::OutputMode;
@@ -22,7 +22,7 @@ fn parse(value: &Value) -> Result<Arguments, String> {
 }
 
 #[test]
-fn the_usual_call() {
+fn usual_call_is_accepted_with_defaults() {
     let arguments = parse(&json!({"code": "print(1)"})).expect("accepted");
     assert_eq!(arguments.timeout, Duration::from_secs(30));
     assert_eq!((arguments.session, arguments.reset), (None, false));
@@ -40,7 +40,7 @@ fn the_usual_call() {
 }
 
 #[test]
-fn null_is_the_same_as_absent() {
+fn null_counts_as_absent() {
     let nulls = json!({"code": "1", "servers": null, "timeout": null, "session": null, "reset": null, "yield_after": null, "run": null, "cancel": null, "max_output_tokens": null});
     assert_eq!(parse(&nulls), parse(&json!({"code": "1"})));
 }
@@ -52,7 +52,7 @@ fn every_mistake_is_named_in_one_answer() {
     code is missing: the Python source to run, a string
     servers holds 5; accepted: an array of names
     timeout is 0; accepted: whole seconds from 1 to 120
-    session is "a b"; accepted: up to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit
+    session is "a b"; accepted: 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit
     reset is "yes"; accepted: true or false
     max_output_tokens is 99; accepted: whole numbers from 100 to 20000000
     no argument "coed" (did you mean code?)
@@ -61,7 +61,7 @@ fn every_mistake_is_named_in_one_answer() {
 }
 
 #[test]
-fn bad_code() {
+fn wrong_code_is_named() {
     let check = |code: Value, expected: &str| {
         let text = parse(&json!({ "code": code })).expect_err("accepted");
         assert_eq!(text, expected);
@@ -78,7 +78,7 @@ fn bad_code() {
 }
 
 #[test]
-fn timeouts_of_every_shape() {
+fn timeout_must_be_whole_seconds_within_the_limit() {
     for text in [
         "0",
         "-1",
@@ -112,7 +112,7 @@ fn timeouts_of_every_shape() {
 }
 
 #[test]
-fn a_run_that_may_be_left_running_may_take_longer() {
+fn run_with_yield_after_may_take_longer() {
     let parsed = parse(&json!({"code": "1", "yield_after": 0.5})).expect("accepted");
     assert_eq!(parsed.yield_after, Some(Duration::from_millis(500)));
     assert_eq!(parsed.timeout, Duration::from_secs(3600));
@@ -126,14 +126,14 @@ fn a_run_that_may_be_left_running_may_take_longer() {
 }
 
 #[test]
-fn runs_of_before_and_new_ones_do_not_mix() {
+fn earlier_run_and_new_code_exclude_each_other() {
     let check = |arguments: Value, expected: &str| {
         let error = parse(&arguments).expect_err("accepted");
         assert_eq!(error, expected, "{arguments}");
     };
     check(
         json!({"run": "a", "code": "1", "reset": true}),
-        "code cannot be given with run, which asks for a run of before\nreset cannot be given with run, which asks for a run of before",
+        "code cannot be given with run, which waits for an earlier run\nreset cannot be given with run, which waits for an earlier run",
     );
     check(
         json!({"code": "1", "cancel": true}),
@@ -171,7 +171,7 @@ fn long_values_are_cut() {
 
 proptest! {
     #[test]
-    fn any_arguments_are_accepted_or_refused(code in ".{0,20}", timeout in any::<f64>(), name in ".{0,20}") {
+    fn any_arguments_are_accepted_or_rejected(code in ".{0,20}", timeout in any::<f64>(), name in ".{0,20}") {
         let _ = parse(&json!({"code": code, "timeout": timeout, "yield_after": timeout, "session": name, "run": name, name.clone(): name}));
     }
 }

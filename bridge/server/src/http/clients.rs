@@ -1,19 +1,20 @@
-//! Whose sessions a request means: an MCP session has a set of its own, which ends with it; requests of the revision that knows
-//! no MCP sessions share one.
+//! Which sessions an HTTP request can reach: each MCP session has a set of its own, which ends with
+//! it; requests of the protocol revision without MCP sessions share one set.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use tokio_util::task::TaskTracker;
 
 use crate::{Rejected, Runner};
+use bridge_common::Mutex;
 use bridge_session::{FileError, OutFile, Progress, Run, RunRequest, Sessions};
 
-/// MCP sessions at once. Each may have as many sessions of Python as the settings allow.
-const LIMIT: usize = 16;
+/// The most MCP sessions at once. Each may have as many Python sessions as the settings allow.
+const MAX_CLIENTS: usize = 16;
 
-/// The clients of one listener.
+/// The clients of one HTTP listener.
 pub struct Clients {
     shared: Arc<Sessions>,
     new: Box<dyn Fn() -> Sessions + Send + Sync>,
@@ -22,7 +23,8 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Requests without an MCP session use `shared`; `new` makes a set for each MCP session.
+    /// Uses `shared` for requests without an MCP session, and `new` to make a set for each MCP
+    /// session.
     pub fn new(
         shared: Arc<Sessions>,
         new: impl Fn() -> Sessions + Send + Sync + 'static,
@@ -35,7 +37,7 @@ impl Clients {
         })
     }
 
-    /// For one connection as rmcp sees it: an MCP session, or a single request.
+    /// A runner for one MCP session or one request without a session, whichever rmcp makes of it.
     pub(super) fn client(self: &Arc<Self>) -> Arc<dyn Runner> {
         Arc::new(Client {
             clients: Arc::clone(self),
@@ -43,17 +45,13 @@ impl Clients {
         })
     }
 
-    /// Ends the sets of all MCP sessions, and waits for it.
+    /// Ends the sessions of all clients and waits until they have ended.
     pub async fn close(&self) {
-        let open: Vec<_> = self.lock().drain(..).collect();
+        let open: Vec<_> = self.open.lock().drain(..).collect();
         let open = open.iter().filter_map(Weak::upgrade);
         join_all(open.map(|sessions| async move { sessions.shutdown().await })).await;
         self.ending.close();
         self.ending.wait().await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Sessions>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,12 +89,14 @@ impl Runner for Client {
     }
 
     fn open(&self) -> Result<(), Rejected> {
-        let mut open = self.clients.lock();
+        let mut open = self.clients.open.lock();
         open.retain(|sessions| sessions.strong_count() > 0);
-        if open.len() >= LIMIT {
+        if open.len() >= MAX_CLIENTS {
             return Err(Rejected::Busy {
                 reason: "too_many_clients",
-                message: format!("{LIMIT} clients are connected already; close one of them"),
+                message: format!(
+                    "too many clients: {MAX_CLIENTS} clients are connected already; close one of them"
+                ),
             });
         }
         let sessions = Arc::new((self.clients.new)());

@@ -1,4 +1,4 @@
-//! The bearer token: from a file, or made for this process.
+//! The bearer token that clients must send: read from a file, or made for this process.
 
 use std::fmt;
 use std::io::Read as _;
@@ -8,38 +8,40 @@ use std::path::{Path, PathBuf};
 use http::HeaderValue;
 use sha2::{Digest as _, Sha256};
 
-/// Characters of one that is made here: 160 random bits.
-const MADE: usize = 32;
-/// Fewer can be guessed.
-const SHORTEST: usize = 16;
-/// More is some other file.
-const LONGEST: usize = 4096;
+/// Characters of a token that is made here: 160 random bits.
+const RANDOM_CHARACTERS: usize = 32;
+/// The fewest characters of a token; a shorter one could be guessed.
+const MIN_CHARACTERS: usize = 16;
+/// The most characters of a token; a longer file holds something else.
+const MAX_CHARACTERS: usize = 4096;
 
-/// Why there is no token.
+/// Why a token cannot be read or made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read.
-    #[error("{} cannot be read: {reason}", path.display())]
+    #[error("cannot read the token file {}: {reason}", path.display())]
     Read {
-        /// The file.
+        /// Path of the token file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         reason: std::io::Error,
     },
-    /// It holds no token.
+    /// The content of the file is not a token.
     #[error(
-        "{} holds no token: one line of {SHORTEST} to {LONGEST} visible ASCII characters is wanted", path.display()
+        "invalid token in {}: write one line of {MIN_CHARACTERS} to {MAX_CHARACTERS} visible ASCII \
+         characters",
+        path.display()
     )]
     Content {
-        /// The file.
+        /// Path of the token file.
         path: PathBuf,
     },
-    /// There is no randomness.
-    #[error("no token can be made: {0}")]
+    /// The operating system gives no random bytes.
+    #[error("cannot make a token: {0}")]
     Random(#[from] std::io::Error),
 }
 
-/// What a client has to show. Only its hash is kept.
+/// The token that clients must send. Only its hash is kept.
 #[derive(Clone)]
 pub struct Token([u8; 32]);
 
@@ -50,13 +52,13 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new one, and its text to be told.
+    /// Makes a random token; returns it with its text, for the user to see.
     pub fn random() -> Result<(Self, String), Error> {
-        let text = bridge_common::random::word(MADE)?;
+        let text = bridge_common::random::word(RANDOM_CHARACTERS)?;
         Ok((Self::of(&text), text))
     }
 
-    /// That of a file.
+    /// Reads the token in a file.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let failed = |reason| Error::Read {
             path: path.to_owned(),
@@ -66,15 +68,18 @@ impl Token {
         if let Ok(metadata) = file.metadata()
             && metadata.permissions().mode() & 0o077 != 0
         {
-            tracing::warn!(path = %path.display(), "others than its owner may read the file of the token");
+            tracing::warn!(
+                path = %path.display(),
+                "other users can read the token file; run `chmod 600` on it"
+            );
         }
         let mut text = String::new();
-        file.take(LONGEST as u64 + 2)
+        file.take(MAX_CHARACTERS as u64 + 2)
             .read_to_string(&mut text)
             .map_err(failed)?;
         let text = text.trim_end_matches(['\r', '\n']);
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if !plain || !(SHORTEST..=LONGEST).contains(&text.len()) {
+        if !plain || !(MIN_CHARACTERS..=MAX_CHARACTERS).contains(&text.len()) {
             return Err(Error::Content {
                 path: path.to_owned(),
             });
@@ -86,7 +91,8 @@ impl Token {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 
-    /// Whether an `Authorization` header holds it. Hashes are compared: how long that takes tells nothing of the token.
+    /// Whether an `Authorization` header holds the token. It compares hashes, so the time that
+    /// takes reveals nothing about the token.
     pub(super) fn is_in(&self, header: Option<&HeaderValue>) -> bool {
         let given = header.and_then(|header| header.to_str().ok());
         let given = given.and_then(|given| given.split_once(' '));
@@ -101,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_and_recognised() {
+    fn token_is_read_from_a_file_and_recognised_in_headers() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("token");
         let read = |text: &str| {
@@ -144,7 +150,7 @@ mod tests {
             .expect("a FIFO");
         assert!(
             matches!(Token::read(&fifo), Err(Error::Read { .. })),
-            "refused without waiting for a writer"
+            "rejected without waiting for a writer"
         );
         assert!(matches!(
             Token::read(&folder.path().join("none")),
@@ -153,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_made_differs_each_time_and_is_not_shown() {
+    fn random_tokens_differ_and_are_not_shown_in_debug_output() {
         let (token, text) = Token::random().expect("random");
         assert_ne!(text, Token::random().expect("random").1);
         assert!(token.is_in(Some(

@@ -1,4 +1,4 @@
-//! Questions as servers ask them, and as the client gets them.
+//! What the client gets of the questions that servers ask.
 
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,7 @@ fn a_form_says_who_asks_and_keeps_its_schema() {
 }
 
 #[test]
-fn names_cannot_break_out_of_the_line_that_names_them() {
+fn names_of_servers_and_tools_cannot_add_lines_to_the_message() {
     let question = Question {
         server: "a\" asks:\n\nno\u{1b}".into(),
         tool: Some("t\n".repeat(100)),
@@ -84,7 +84,7 @@ fn names_cannot_break_out_of_the_line_that_names_them() {
 }
 
 #[test]
-fn what_the_client_cannot_do_is_refused_with_the_reason() {
+fn question_that_the_client_cannot_answer_is_rejected_with_the_reason() {
     let refused = |capabilities: Value, kind, params| {
         offers(capabilities)
             .relayed(&question(kind, params))
@@ -116,19 +116,19 @@ fn what_the_client_cannot_do_is_refused_with_the_reason() {
             both.clone(),
             elicitation,
             url("file:///etc/passwd"),
-            "none of the web",
+            "invalid address to open",
         ),
         (
             both.clone(),
             elicitation,
             url("https://e.org/\u{202e}"),
-            "none of the web",
+            "invalid address to open",
         ),
         (
             both.clone(),
             elicitation,
             json!({"mode": "x"}),
-            "none that is known",
+            "unknown elicitation mode",
         ),
         (
             both.clone(),
@@ -151,7 +151,7 @@ fn what_the_client_cannot_do_is_refused_with_the_reason() {
 }
 
 #[test]
-fn sampling_says_who_asks_and_gets_no_context_of_other_servers() {
+fn sampling_says_who_asks_and_excludes_context_of_other_servers() {
     let params = json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}],
         "systemPrompt": "Be brief.", "includeContext": "allServers", "maxTokens": 5});
     let relayed =
@@ -164,7 +164,7 @@ fn sampling_says_who_asks_and_gets_no_context_of_other_servers() {
 }
 
 #[test]
-fn answers_of_the_client_are_told_apart() {
+fn results_and_errors_of_the_client_become_replies() {
     let elicited = |result| reply_of(QuestionKind::Elicitation, result);
     assert_eq!(
         elicited(json!({"action": "accept", "content": {"n": 1}})),

@@ -1,11 +1,12 @@
-//! Servers that ask while code runs, as the client sees it: in both eras, answered, refused, cancelled, and left alone.
+//! Servers that ask while code runs, as the client sees it: with and without a handshake, answered,
+//! rejected, cancelled and ignored.
 
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use bridge_upstream::{Event, Question, QuestionKind};
 
-/// What `ask` in the code of a call to the fake asks.
+/// The question that a run of the fake asks when its code is `ask`.
 pub(super) fn question(cancel: CancellationToken) -> Question {
     Question {
         server: "github".into(),
@@ -16,7 +17,7 @@ pub(super) fn question(cancel: CancellationToken) -> Question {
     }
 }
 
-/// What the server of a call to the fake reports.
+/// A report of a server in a run of the fake.
 pub(super) fn report(done: u32) -> Event {
     Event::Progress {
         server: "github".into(),
@@ -48,7 +49,7 @@ impl Raw {
         self.send(&line.to_string()).await;
     }
 
-    /// The next message, which must be a request of the server; answers it.
+    /// Answers the next message, which must be a request of the server, and returns it.
     async fn respond(&mut self, answer: Value) -> Value {
         let asked = self.answer().await;
         let mut message = json!({"jsonrpc": "2.0", "id": asked["id"]});
@@ -68,7 +69,7 @@ impl Raw {
             .to_owned()
     }
 
-    /// A call in the era without handshake; returns its result.
+    /// Makes a call without a handshake and returns its result.
     async fn modern(&mut self, id: u32, capabilities: &Value, params: Value) -> Value {
         let mut params = params;
         params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -87,7 +88,7 @@ fn code(code: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_question_reaches_a_client_that_declared_to_answer_it() {
+async fn question_reaches_a_client_that_declared_elicitation() {
     let mut raw = Raw::opened_with(json!({"elicitation": {}})).await;
     for (answer, printed) in [
         (
@@ -116,7 +117,7 @@ async fn a_question_reaches_a_client_that_declared_to_answer_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_declared_nothing_is_not_asked() {
+async fn client_that_declared_nothing_is_not_asked() {
     let mut raw = Raw::opened().await;
     raw.begin("ask").await;
     assert_eq!(
@@ -133,7 +134,7 @@ async fn a_client_that_declared_nothing_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_question_ends_with_its_call() {
+async fn cancelling_a_call_cancels_its_question() {
     let mut raw = Raw::opened_with(json!({"elicitation": {"form": {}}})).await;
     raw.begin("ask").await;
     let asked = raw.answer().await;
@@ -145,7 +146,7 @@ async fn a_question_ends_with_its_call() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_without_end() {
+async fn run_may_ask_at_most_100_questions() {
     let mut raw = Raw::opened_with(json!({"elicitation": {}})).await;
     raw.begin("ask 101").await;
     for _ in 0..100 {
@@ -158,7 +159,7 @@ async fn nobody_is_asked_without_end() {
 }
 
 #[tokio::test]
-async fn without_requests_of_servers_a_question_is_the_answer_until_the_client_comes_back() {
+async fn without_a_handshake_a_question_is_the_answer_until_the_client_calls_again() {
     let capabilities = json!({"elicitation": {}});
     let mut raw = Raw::new();
     let asks = raw.modern(1, &capabilities, code("ask 2")).await;
@@ -173,7 +174,7 @@ async fn without_requests_of_servers_a_question_is_the_answer_until_the_client_c
 
     let mut again = code("ask 2");
     again["requestState"] = asks["requestState"].clone();
-    // Another program is not what waits there.
+    // A call with other arguments does not resume the run.
     let mut other = code("ask 3");
     other["requestState"] = asks["requestState"].clone();
     let refused = raw.modern(2, &capabilities, other).await;
@@ -186,7 +187,7 @@ async fn without_requests_of_servers_a_question_is_the_answer_until_the_client_c
     let text = expired["content"][0]["text"].to_string();
     assert!(text.contains("requestState is unknown"), "{text}");
 
-    // Not answered is not asked again: the server is told that the user gave no answer.
+    // An unanswered question is not asked again: the server is told that it was cancelled.
     again["requestState"] = asks["requestState"].clone();
     assert!(asks["inputRequests"]["2"].is_object(), "{asks}");
     again["inputResponses"] = json!({});
@@ -195,7 +196,7 @@ async fn without_requests_of_servers_a_question_is_the_answer_until_the_client_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_client_does_not_come_back_is_given_up() {
+async fn suspended_run_is_cancelled_when_the_client_does_not_call_again() {
     let capabilities = json!({"elicitation": {}});
     let mut raw = Raw::new();
     let asks = raw.modern(1, &capabilities, code("ask")).await;
@@ -210,7 +211,7 @@ async fn a_run_whose_client_does_not_come_back_is_given_up() {
     };
     assert!(cancelled(0));
 
-    // Sooner where it is in the way of another call.
+    // Sooner when another call waits for its session.
     let asks = raw.modern(2, &capabilities, code("ask")).await;
     assert!(asks["requestState"].is_string(), "{asks}");
     let begun = tokio::time::Instant::now();
@@ -220,7 +221,7 @@ async fn a_run_whose_client_does_not_come_back_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_servers_report_is_progress_of_the_call() {
+async fn reports_of_servers_are_progress_of_the_call() {
     let mut raw = Raw::opened().await;
     let line = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "run_python",
         "arguments": {"code": "report"}, "_meta": {"progressToken": "t"}}});
@@ -242,7 +243,7 @@ async fn what_servers_report_is_progress_of_the_call() {
         ));
     }
     let step = |done: u32| format!("github.create_issue: step {done}[2J");
-    // What the server says twice grows nevertheless, as it must.
+    // The value grows even when the server reports the same one twice.
     let values: Vec<f64> = seen.iter().map(|(value, ..)| *value).collect();
     assert_eq!(values, [1.0, 2.0, 3.0, 4.0]);
     assert_eq!(
@@ -252,7 +253,7 @@ async fn what_servers_report_is_progress_of_the_call() {
 }
 
 #[tokio::test]
-async fn a_client_was_not_told_that_what_it_showed_is_done() {
+async fn client_is_told_when_a_page_that_it_showed_is_done() {
     let mut raw = Raw::opened_with(json!({"elicitation": {"url": {}}})).await;
     raw.begin("page").await;
     let asked = raw.respond(json!({"result": {"action": "accept"}})).await;
@@ -262,7 +263,7 @@ async fn a_client_was_not_told_that_what_it_showed_is_done() {
     assert_eq!(got[0]["id"], 5);
     assert_eq!(got[1]["method"], "notifications/elicitation/complete");
     assert_eq!(got[1]["params"], json!({"elicitationId": "e1"}));
-    // Once, and not for what another call showed.
+    // Only once, and not for a page that another call showed.
     raw.begin("x").await;
     assert_eq!(raw.printed().await, "ran x\n");
 }

@@ -1,9 +1,10 @@
-//! Calls under way: what they report, and how they end with their cancellation, the input, a signal, or the client.
+//! Calls under way: what they report, and how they end by cancellation, end of input, a signal, or
+//! the end of the client.
 
 use super::*;
 
 #[tokio::test]
-async fn cancelling_a_call_gives_the_run_up() {
+async fn cancelling_a_call_cancels_its_run() {
     let mut raw = Raw::opened().await;
     raw.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"wait"}}}"#).await;
     raw.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
@@ -15,12 +16,12 @@ async fn cancelling_a_call_gives_the_run_up() {
         tokio::task::yield_now().await;
     };
     request.cancel.cancelled().await;
-    // A cancelled request gets no answer, the next one does.
+    // A cancelled request is not answered, but the next one is.
     assert_eq!(raw.call(json!({"code": "1"})).await["isError"], false);
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_grows_and_a_long_run_says_that_it_is_alive() {
+async fn progress_grows_and_a_quiet_run_sends_keep_alives() {
     let mut raw = Raw::opened().await;
     raw.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"load"},"_meta":{"progressToken":"p"}}}"#).await;
     let mut last = -1.0;
@@ -58,7 +59,7 @@ async fn progress_grows_and_a_long_run_says_that_it_is_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_input_gives_runs_up_and_ends_the_server() {
+async fn end_of_input_cancels_runs_and_ends_the_server() {
     let mut raw = Raw::opened().await;
     for (id, code) in [(1, "wait"), (2, "deaf")] {
         let line = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
@@ -80,7 +81,7 @@ async fn the_end_of_input_gives_runs_up_and_ends_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_ends_the_server_also_when_the_client_does_not_read() {
+async fn closing_ends_the_server_even_if_the_client_does_not_read() {
     let mut raw = Raw::opened().await;
     raw.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"long"}}}"#).await;
     while raw.fake.requests.lock().expect("no panic").is_empty() {
@@ -93,7 +94,7 @@ async fn a_signal_ends_the_server_also_when_the_client_does_not_read() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_ends_the_server() {
+async fn server_ends_when_the_client_is_gone() {
     let Raw {
         mut input,
         output,
@@ -102,7 +103,7 @@ async fn a_client_that_is_gone_ends_the_server() {
         ..
     } = Raw::opened().await;
     let request = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    // Both halves of an in-memory stream must go for its other end to notice.
+    // The other end of an in-memory stream notices only when both halves are dropped.
     input.write_all(request).await.expect("written");
     drop((input, output));
     connection.await.expect("no panic");

@@ -1,4 +1,4 @@
-//! In the place of sessions: runs that do what their code says in one word, without Python.
+//! Stands in for sessions: runs that do what their code says in one word, without Python.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,16 +13,16 @@ use bridge_session::{
 };
 use bridge_upstream::{Event, Reply};
 
-/// Answers by what the code says, without Python.
+/// Runs code by its first word.
 #[derive(Default)]
 pub(super) struct Fake {
     pub(super) requests: Mutex<Vec<RunRequest>>,
     pub(super) runs: Mutex<Vec<Arc<Run>>>,
-    /// Told when a run that asks has ended, in whatever way.
+    /// Notified when a run that asks has ended in any way.
     pub(super) ended: Arc<tokio::sync::Notify>,
 }
 
-/// Tells of its end.
+/// Notifies the fake when dropped.
 struct Ended(Arc<tokio::sync::Notify>);
 
 impl Drop for Ended {
@@ -152,7 +152,7 @@ impl Runner for Fake {
         let found = runs.iter().find(|run| run.id() == id);
         found
             .cloned()
-            .ok_or_else(|| Rejected::Invalid(format!("there is no run {id:?}")))
+            .ok_or_else(|| Rejected::Invalid(format!("no run {id:?}")))
     }
 
     fn files(&self) -> Vec<(String, Vec<OutFile>)> {

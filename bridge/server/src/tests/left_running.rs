@@ -1,8 +1,8 @@
-//! Runs that outlive their call: by an argument, and as tasks of the protocol.
+//! Runs that outlive their call: by `yield_after`, and as tasks of the protocol.
 
 use super::*;
 
-/// The name of the run that an answer tells of.
+/// The name of the run in an answer.
 fn run_of(result: &Value) -> String {
     assert_eq!(result["isError"], false, "{result}");
     assert_eq!(result["structuredContent"]["status"], "running", "{result}");
@@ -11,7 +11,7 @@ fn run_of(result: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_answers_early_and_the_next_ones_read_on() {
+async fn yielded_run_is_read_on_by_later_calls() {
     let mut raw = Raw::opened().await;
     let result = raw
         .call(json!({"code": "ticks", "yield_after": 2.5, "timeout": 3600}))
@@ -31,7 +31,7 @@ async fn a_call_answers_early_and_the_next_ones_read_on() {
         result["structuredContent"],
         json!({"status": "success", "summary": "success", "stdout": "4 5 6 7 8 9 ", "run": run})
     );
-    // The answer may have been lost.
+    // The same again, as the answer may have been lost.
     let again = raw.call(json!({"run": run})).await;
     assert_eq!(again["structuredContent"]["stdout"], "0 1 2 3 4 5 6 7 8 9 ");
     let requests = raw.fake.requests.lock().expect("no panic");
@@ -40,7 +40,7 @@ async fn a_call_answers_early_and_the_next_ones_read_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_ends_in_time_is_answered_as_ever() {
+async fn run_that_ends_before_yield_after_is_answered_directly() {
     let mut raw = Raw::opened().await;
     let result = raw.call(json!({"code": "1", "yield_after": 5})).await;
     assert_eq!(
@@ -50,7 +50,7 @@ async fn a_call_that_ends_in_time_is_answered_as_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_was_left_running_is_ended_by_its_name() {
+async fn yielded_run_is_cancelled_by_name() {
     let mut raw = Raw::opened().await;
     let run = run_of(&raw.call(json!({"code": "wait", "yield_after": 0})).await);
     let result = raw.call(json!({"run": run, "cancel": true})).await;
@@ -62,7 +62,7 @@ async fn a_run_that_was_left_running_is_ended_by_its_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelling_a_call_that_waits_for_a_run_only_ends_the_waiting() {
+async fn cancelling_a_call_that_polls_a_run_does_not_cancel_the_run() {
     let mut raw = Raw::opened().await;
     let run = run_of(&raw.call(json!({"code": "wait", "yield_after": 0})).await);
     let line = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -80,7 +80,7 @@ async fn cancelling_a_call_that_waits_for_a_run_only_ends_the_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_connection_ends_what_was_left_running() {
+async fn end_of_the_connection_cancels_yielded_runs() {
     let mut raw = Raw::opened().await;
     run_of(&raw.call(json!({"code": "wait", "yield_after": 0})).await);
     raw.input.shutdown().await.expect("shut down");
@@ -92,7 +92,7 @@ async fn the_end_of_the_connection_ends_what_was_left_running() {
     );
 }
 
-/// A request of the newest revision, from a client that can keep tasks.
+/// A request of the newest protocol revision, from a client with these extensions.
 fn request(id: u32, method: &str, mut params: Value, extensions: &Value) -> String {
     params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -100,19 +100,20 @@ fn request(id: u32, method: &str, mut params: Value, extensions: &Value) -> Stri
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
 }
 
-fn keeps_tasks() -> Value {
+fn tasks_extension() -> Value {
     json!({"io.modelcontextprotocol/tasks": {}})
 }
 
 async fn ask(raw: &mut Raw, method: &str, params: Value) -> Value {
-    raw.send(&request(9, method, params, &keeps_tasks())).await;
+    raw.send(&request(9, method, params, &tasks_extension()))
+        .await;
     let answer = raw.answer().await;
     assert_eq!(answer["id"], 9);
     answer
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_can_keep_tasks_gets_one_where_a_run_takes_long() {
+async fn client_that_supports_tasks_gets_one_for_a_long_run() {
     let mut raw = Raw::new();
     let discovered = ask(&mut raw, "server/discover", json!({})).await;
     let extensions = &discovered["result"]["capabilities"]["extensions"];
@@ -162,7 +163,7 @@ async fn a_client_that_can_keep_tasks_gets_one_where_a_run_takes_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_cancelled_and_others_are_unknown() {
+async fn task_can_be_cancelled_and_an_unknown_one_is_an_error() {
     let mut raw = Raw::new();
     let call = json!({"name": "run_python", "arguments": {"code": "wait"}});
     let created = ask(&mut raw, "tools/call", call).await["result"].clone();
@@ -180,7 +181,7 @@ async fn a_task_is_cancelled_and_others_are_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_cannot_keep_tasks_gets_none() {
+async fn client_without_task_support_gets_an_answer() {
     let mut raw = Raw::new();
     let call = json!({"name": "run_python", "arguments": {"code": "ticks"}});
     raw.send(&request(1, "tools/call", call, &json!({}))).await;
@@ -196,7 +197,7 @@ async fn a_client_that_cannot_keep_tasks_gets_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_asks_to_be_answered_early_is_no_task() {
+async fn call_with_yield_after_does_not_become_a_task() {
     let mut raw = Raw::new();
     let call = json!({"name": "run_python", "arguments": {"code": "ticks", "yield_after": 4}});
     let answer = ask(&mut raw, "tools/call", call).await;

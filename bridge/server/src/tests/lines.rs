@@ -1,9 +1,10 @@
-//! Lines that are no requests, or come too early: answered where an answer can be meant, and the connection goes on.
+//! Lines that are not requests, or come too early, are answered where possible, and the connection
+//! goes on.
 
 use super::*;
 
 #[tokio::test]
-async fn before_the_session_begins_nothing_ends_the_connection() {
+async fn messages_before_the_session_begins_do_not_end_the_connection() {
     let mut raw = Raw::new();
     raw.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
         .await;
@@ -29,7 +30,7 @@ async fn before_the_session_begins_nothing_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_requests_are_answered_and_the_next_one_works() {
+async fn invalid_lines_are_answered_and_the_next_request_works() {
     let mut raw = Raw::opened().await;
     let call = |code: &str| {
         format!(
@@ -125,7 +126,7 @@ async fn lines_that_are_no_requests_are_answered_and_the_next_one_works() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_long_is_answered() {
+async fn message_that_is_too_long_is_answered_with_an_error() {
     let mut raw = Raw::opened().await;
     let piece = vec![b'x'; 1 << 20];
     raw.input
@@ -144,7 +145,7 @@ async fn a_message_that_is_too_long_is_answered() {
 }
 
 #[tokio::test]
-async fn answers_and_notifications_are_never_complained_about() {
+async fn malformed_answers_and_notifications_are_ignored() {
     let mut raw = Raw::opened().await;
     raw.send(r#"{"jsonrpc":"2.0","error":{"code":1,"message":"\ud800"},"id":1}"#)
         .await;
@@ -156,7 +157,7 @@ async fn answers_and_notifications_are_never_complained_about() {
 }
 
 #[tokio::test]
-async fn rubbish_is_complained_about_a_bounded_number_of_times() {
+async fn errors_without_an_id_are_limited_in_number() {
     let mut raw = Raw::opened().await;
     for _ in 0..100 {
         raw.send("x").await;

@@ -50,7 +50,7 @@ impl Actor {
         let cell_number = self.guest.as_ref().map_or(0, |guest| guest.cells);
         let mut disconnect = None;
         let mut files = Vec::new();
-        if let ExecutionEnd::Done(done) = &mut end {
+        if let ExecutionEnd::Reported(done) = &mut end {
             disconnect = self.bring_changes(done.projects.take(), run).await.err();
             notes.extend(self.project_notes());
             if done.more_files > 0 {
@@ -143,7 +143,7 @@ impl Actor {
     /// react is killed.
     async fn conclude(&mut self, end: ExecutionEnd, stopped: Option<Stop>) -> Ending {
         match end {
-            ExecutionEnd::Done(done) => {
+            ExecutionEnd::Reported(done) => {
                 let limit = self.shared.limits.output_bytes;
                 ending_of(*done, stopped, usize::try_from(limit).unwrap_or(usize::MAX))
             }

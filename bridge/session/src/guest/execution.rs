@@ -35,7 +35,7 @@ const IDLE_OUTPUT: u64 = 64 << 10;
 #[derive(Debug)]
 pub(crate) enum ExecutionEnd {
     /// The guest says that the execution is done.
-    Done(Box<ExecutionDone>),
+    Reported(Box<ExecutionDone>),
     /// The guest is dead or must die.
     Dead(Disconnect),
     /// The guest did not react to the interrupt that this called for.
@@ -158,7 +158,7 @@ impl Execution<'_> {
                     });
                     match handled {
                         Ok(None) => {}
-                        Ok(Some(done)) => break ExecutionEnd::Done(done),
+                        Ok(Some(done)) => break ExecutionEnd::Reported(done),
                         Err(disconnect) => break ExecutionEnd::Dead(disconnect),
                     }
                 }
@@ -167,9 +167,9 @@ impl Execution<'_> {
         self.calls.get_or_insert_with(|| self.requests.end());
         let end = match end {
             // Waiting frames must not pile up.
-            ExecutionEnd::Done(done) if guest.link.sender.unsent() > UNREAD_LIMIT => {
+            ExecutionEnd::Reported(done) if guest.link.sender.unsent() > UNREAD_LIMIT => {
                 match drain(guest, run, self.output_bytes).await {
-                    Ok(()) => ExecutionEnd::Done(done),
+                    Ok(()) => ExecutionEnd::Reported(done),
                     Err(disconnect) => ExecutionEnd::Dead(disconnect),
                 }
             }

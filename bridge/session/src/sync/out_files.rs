@@ -35,9 +35,7 @@ pub enum FileError {
     #[error("session {session} has no sandbox now; its files were gone with it")]
     Gone { session: String },
     /// The file does not exist, or is not one that may be read.
-    #[error(
-        "cannot read file {path:?} in /workspace/out of session {session}: it does not exist or is not a regular file"
-    )]
+    #[error("no file {path:?} can be read in /workspace/out of session {session}")]
     Missing { session: String, path: String },
     /// The file is larger than can be read.
     #[error("{path:?} has {size} bytes; at most {FILE_LIMIT} can be read: split or compress it")]

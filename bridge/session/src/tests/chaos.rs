@@ -18,7 +18,7 @@ use super::{call, named, sessions, silent};
 #[derive(Debug, Clone)]
 enum Act {
     Write(String),
-    Hear,
+    Receive,
     Wait(u64),
     Close,
     End(i64),
@@ -36,7 +36,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         6 => frame.prop_map(|frame| Act::Write(format!("{frame}\n"))),
         1 => "[ -~]{0,20}\n?".prop_map(Act::Write),
-        2 => Just(Act::Hear),
+        2 => Just(Act::Receive),
         1 => (0u64..40).prop_map(Act::Wait),
         1 => Just(Act::Close),
         1 => (0i64..256).prop_map(Act::End),
@@ -48,8 +48,8 @@ async fn perform(mut puppet: Puppet, acts: Vec<Act>) {
     for act in acts {
         match act {
             Act::Write(text) => puppet.write(text).await,
-            Act::Hear => {
-                puppet.hear().await;
+            Act::Receive => {
+                puppet.receive().await;
             }
             Act::Wait(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
             Act::Close => return puppet.close_output().await,

@@ -89,7 +89,7 @@ async fn sigkill_is_not_blamed_on_memory_where_the_guest_knows_better_or_no_limi
         let mut unlimited = ready_frame();
         unlimited["report"]["memory_max"] = Value::Null;
         puppet.say(unlimited).await;
-        puppet.hear().await;
+        puppet.receive().await;
         puppet.end(137, false).await;
     });
     let outcome = sessions(&stage).run(call("die"), silent()).await.unwrap();
@@ -159,8 +159,8 @@ async fn a_guest_that_only_pretends_to_end_is_killed() {
 async fn a_guest_that_dies_of_its_interrupt_is_over_time_and_lost() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        puppet.hear().await;
-        puppet.hear().await;
+        puppet.receive().await;
+        puppet.receive().await;
         puppet.end(139, false).await;
     });
     let outcome = sessions(&stage).run(call("loop"), silent()).await.unwrap();
@@ -187,7 +187,7 @@ async fn a_guest_that_dies_or_breaks_the_protocol_while_idle_is_noticed() {
                 return puppet.echo().await;
             }
             puppet.ready().await;
-            let id = puppet.hear().await["id"].clone();
+            let id = puppet.receive().await["id"].clone();
             puppet.done(&id).await;
             if junk {
                 puppet.write("junk\n").await;
@@ -221,7 +221,7 @@ async fn a_guest_that_closes_its_input_is_read_to_the_end_and_killed() {
 async fn shutdown_does_not_wait_for_a_guest_that_pretends_to_end() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        puppet.hear().await;
+        puppet.receive().await;
         puppet.say(json!({"type": "exit", "code": 0})).await;
         puppet.hold().await;
     });

@@ -28,7 +28,7 @@ where
                 return puppet.echo().await;
             }
             puppet.ready().await;
-            let id = puppet.hear().await["id"].clone();
+            let id = puppet.receive().await["id"].clone();
             act(puppet, id).await;
         }
     });
@@ -97,10 +97,10 @@ async fn a_broken_protocol_kills_the_guest_and_names_the_breach() {
 async fn a_forged_end_ends_its_own_run_only() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        let first = puppet.hear().await["id"].clone();
+        let first = puppet.receive().await["id"].clone();
         puppet.done(&first).await;
         puppet.done(&first).await;
-        let second = puppet.hear().await["id"].clone();
+        let second = puppet.receive().await["id"].clone();
         puppet.done(&first).await;
         puppet.done(&json!(99)).await;
         puppet.say(ready_frame()).await;
@@ -127,7 +127,7 @@ async fn a_forged_end_ends_its_own_run_only() {
 async fn an_interrupt_that_nobody_sent_is_an_error_of_the_code() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        let id = puppet.hear().await["id"].clone();
+        let id = puppet.receive().await["id"].clone();
         let done = json!({"type": "execution_done", "id": id, "status": "interrupted", "where": "cell 1, line 1"});
         puppet.say(done).await;
         puppet.hold().await;
@@ -143,7 +143,7 @@ async fn an_interrupt_that_nobody_sent_is_an_error_of_the_code() {
 async fn the_host_has_its_own_limit_on_output_and_adds_what_the_guest_dropped() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        let id = puppet.hear().await["id"].clone();
+        let id = puppet.receive().await["id"].clone();
         puppet
             .say(json!({"type": "stdout", "data": "x".repeat(1500)}))
             .await;
@@ -180,7 +180,7 @@ async fn the_host_has_its_own_limit_on_output_and_adds_what_the_guest_dropped() 
 async fn long_texts_are_cut() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        let id = puppet.hear().await["id"].clone();
+        let id = puppet.receive().await["id"].clone();
         let long = "\u{e9}".repeat(1 << 20);
         puppet
             .say(json!({
@@ -205,10 +205,10 @@ async fn long_texts_are_cut() {
 async fn output_between_two_runs_comes_with_the_next_answer_up_to_a_limit() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        let id = puppet.hear().await["id"].clone();
+        let id = puppet.receive().await["id"].clone();
         puppet.done(&id).await;
         puppet.say(json!({"type": "stdout", "data": "late "})).await;
-        let id = puppet.hear().await["id"].clone();
+        let id = puppet.receive().await["id"].clone();
         puppet
             .say(json!({"type": "stdout", "data": "on time"}))
             .await;
@@ -231,7 +231,7 @@ async fn an_idle_guest_that_floods_is_no_longer_read_and_the_session_lives() {
         let written = Arc::clone(&counter);
         async move {
             puppet.ready().await;
-            let id = puppet.hear().await["id"].clone();
+            let id = puppet.receive().await["id"].clone();
             puppet.done(&id).await;
             for _ in 0..3000 {
                 puppet
@@ -239,7 +239,7 @@ async fn an_idle_guest_that_floods_is_no_longer_read_and_the_session_lives() {
                     .await;
                 written.fetch_add(1000, Ordering::SeqCst);
             }
-            let id = puppet.hear().await["id"].clone();
+            let id = puppet.receive().await["id"].clone();
             puppet.done(&id).await;
             puppet.hold().await;
         }
@@ -264,7 +264,7 @@ async fn a_panic_of_the_bridge_costs_one_session_only() {
             return puppet.echo().await;
         }
         puppet.ready().await;
-        puppet.hear().await;
+        puppet.receive().await;
         puppet.write(super::scripted::PANIC).await;
         puppet.hold().await;
     });

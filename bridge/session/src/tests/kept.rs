@@ -221,7 +221,7 @@ async fn done_with(puppet: &Puppet, execute: &Value, files: Value) {
 
 async fn hear_execute(puppet: &mut Puppet) -> Value {
     loop {
-        let frame = puppet.hear().await;
+        let frame = puppet.receive().await;
         if frame["type"] == "execute" {
             return frame;
         }
@@ -237,21 +237,24 @@ async fn files_come_when_the_guest_asks_or_has_nothing_else_to_do() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         let files = json!({"type": "state", "files": [["a", "one"]]});
         puppet.ready().await;
-        assert_eq!(puppet.hear().await, json!({"type": "state", "more": true}));
+        assert_eq!(
+            puppet.receive().await,
+            json!({"type": "state", "more": true})
+        );
         let execute = hear_execute(&mut puppet).await;
         if puppet.number == 1 {
             for _ in 0..2 {
                 puppet.say(json!({"type": "fetch"})).await;
             }
-            assert_eq!(puppet.hear().await, files);
+            assert_eq!(puppet.receive().await, files);
             puppet.done(&execute["id"]).await;
         } else {
             puppet.done(&execute["id"]).await;
-            assert_eq!(puppet.hear().await, files);
+            assert_eq!(puppet.receive().await, files);
             // All files have been told.
             puppet.say(json!({"type": "fetch"})).await;
         }
-        let execute = puppet.hear().await;
+        let execute = puppet.receive().await;
         assert_eq!(execute["type"], "execute");
         puppet.done(&execute["id"]).await;
         puppet.hold().await;
@@ -292,7 +295,7 @@ async fn a_guest_that_names_files_badly_gets_nothing_outside_and_nothing_unasked
             json!({"changed": changed, "deleted": ["../outside", "good2"]}),
         )
         .await;
-        let collect = puppet.hear().await;
+        let collect = puppet.receive().await;
         assert_eq!(collect["paths"], json!(["good", "grown"]));
         for (path, text) in [
             ("../outside", "x"),
@@ -311,7 +314,7 @@ async fn a_guest_that_names_files_badly_gets_nothing_outside_and_nothing_unasked
         puppet
             .say(json!({"type": "collected", "id": collect["id"]}))
             .await;
-        let forget = puppet.hear().await;
+        let forget = puppet.receive().await;
         assert_eq!(forget, json!({"type": "forget", "paths": ["grown"]}));
         let execute = hear_execute(&mut puppet).await;
         puppet.done(&execute["id"]).await;
@@ -380,7 +383,7 @@ async fn a_guest_that_dies_while_it_sends_its_files_has_run_its_code() {
             return puppet.hold().await;
         }
         done_with(&puppet, &execute, json!({"changed": [["a", 1]]})).await;
-        puppet.hear().await;
+        puppet.receive().await;
         puppet.end(3, false).await;
     });
     let sessions = sessions(stage, &folder.path().join("state"), false);

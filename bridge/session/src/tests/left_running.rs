@@ -17,7 +17,7 @@ use super::{call, named, sessions, sessions_with, settings, silent};
 async fn ticker(mut puppet: Puppet) {
     puppet.ready().await;
     loop {
-        let frame = puppet.hear().await;
+        let frame = puppet.receive().await;
         if frame["type"] != "execute" {
             continue;
         }
@@ -40,7 +40,7 @@ async fn ticker(mut puppet: Puppet) {
             puppet.say(json!({"type": "stdout", "data": "tick "})).await;
             tokio::select! {
                 () = sleep(Duration::from_secs(1)) => {}
-                _ = puppet.hear() => { interrupted = true; break }
+                _ = puppet.receive() => { interrupted = true; break }
             }
         }
         let status = if interrupted {

@@ -14,7 +14,7 @@ use super::{call, named, sessions, sessions_with, settings, silent};
 pub(super) async fn slow(mut puppet: Puppet) {
     puppet.ready().await;
     loop {
-        let frame = puppet.hear().await;
+        let frame = puppet.receive().await;
         if frame["type"] == "execute" {
             sleep(Duration::from_secs(1)).await;
             puppet

@@ -30,7 +30,7 @@ fn interrupted(id: &Value) -> Value {
 async fn sleeper(mut puppet: Puppet) {
     puppet.ready().await;
     loop {
-        let frame = puppet.hear().await;
+        let frame = puppet.receive().await;
         match frame["type"].as_str() {
             Some("interrupt") => puppet.say(interrupted(&frame["id"])).await,
             _ if frame["code"] == "ok" => puppet.done(&frame["id"]).await,
@@ -47,7 +47,7 @@ async fn sleeper(mut puppet: Puppet) {
 async fn deaf(mut puppet: Puppet) {
     puppet.ready().await;
     loop {
-        let frame = puppet.hear().await;
+        let frame = puppet.receive().await;
         if frame["code"] == "ok" {
             puppet.done(&frame["id"]).await;
         }
@@ -138,7 +138,7 @@ async fn code_that_handles_the_interrupt_itself_still_reports_the_time_limit() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
         loop {
-            let frame = puppet.hear().await;
+            let frame = puppet.receive().await;
             if frame["type"] == "interrupt" {
                 puppet.done(&frame["id"]).await;
             }

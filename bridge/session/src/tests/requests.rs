@@ -63,7 +63,7 @@ async fn caller(mut puppet: Puppet) {
     puppet.ready().await;
     let mut number = 0;
     loop {
-        let frame = puppet.hear().await;
+        let frame = puppet.receive().await;
         if frame["type"] != "execute" {
             continue;
         }
@@ -79,7 +79,7 @@ async fn caller(mut puppet: Puppet) {
             puppet.say(request(number, "hang", &json!({}))).await;
         }
         if frame["code"] == "hang" {
-            while puppet.hear().await["type"] != "interrupt" {}
+            while puppet.receive().await["type"] != "interrupt" {}
             puppet
                 .say(json!({"type": "execution_done", "id": frame["id"], "status": "interrupted"}))
                 .await;
@@ -91,7 +91,7 @@ async fn caller(mut puppet: Puppet) {
 
 async fn puppet_answer(puppet: &mut Puppet) -> Value {
     loop {
-        let frame = puppet.hear().await;
+        let frame = puppet.receive().await;
         if wire::is_response(&frame) {
             return frame;
         }
@@ -216,11 +216,11 @@ async fn what_became_of_calls_is_told_when_a_run_ends_early() {
 async fn requests_between_runs_are_refused() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        let first = puppet.hear().await;
+        let first = puppet.receive().await;
         puppet.done(&first["id"]).await;
         puppet.say(request(5, "echo", &json!({}))).await;
         let refusal = puppet_answer(&mut puppet).await;
-        let second = puppet.hear().await;
+        let second = puppet.receive().await;
         print(&puppet, &refusal).await;
         puppet.done(&second["id"]).await;
         puppet.hold().await;
@@ -239,7 +239,7 @@ async fn requests_between_runs_are_refused() {
 async fn a_guest_that_asks_without_end_and_never_reads_is_killed() {
     let stage = Stage::new(async |mut puppet: Puppet| {
         puppet.ready().await;
-        puppet.hear().await;
+        puppet.receive().await;
         let bad = wire::request(1, "x", None);
         for _ in 0..20_000 {
             puppet

@@ -248,7 +248,7 @@ impl Puppet {
     }
 
     /// The next frame of the host; never returns where there is none.
-    pub(super) async fn hear(&mut self) -> Value {
+    pub(super) async fn receive(&mut self) -> Value {
         match self.heard.next_line().await {
             Ok(Some(line)) => serde_json::from_str(&line).unwrap(),
             _ => std::future::pending().await,
@@ -279,7 +279,7 @@ impl Puppet {
     pub(super) async fn echo(mut self) {
         self.ready().await;
         loop {
-            let frame = self.hear().await;
+            let frame = self.receive().await;
             if frame["type"] == "execute" {
                 self.say(json!({"type": "stdout", "data": frame["code"]}))
                     .await;

@@ -1,5 +1,5 @@
-//! `run --out DIR`: what the code has shown and the files it has left, as files. Their names come from the sandbox, so
-//! nothing that exists is written over, and nothing hidden is made.
+//! `run --out DIR`: saves what the code displayed and the files it left. The names come from the
+//! sandbox, so existing files are never overwritten and hidden files never made.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use bridge_render::visible;
 use bridge_session::{Displays, OutFile, Sessions};
 
-/// Saves what there is; a line for each says where it is, or why not.
+/// Saves everything; each returned line says where a file is, or why it was not saved.
 pub(super) async fn save(
     folder: &Path,
     displays: &Displays,
@@ -36,11 +36,11 @@ fn write(folder: &Path, name: &str, content: &[u8]) -> String {
         Ok(path)
     }) {
         Ok(path) => format!("saved {}", visible(&path.display().to_string())),
-        Err(error) => format!("{shown} is not saved: {error}"),
+        Err(error) => format!("cannot save {shown}: {error}"),
     }
 }
 
-/// A new file; `name` is relative and has no `..` in it.
+/// Creates a new file. `name` is relative; one with a hidden part, or `..`, is an error.
 fn create(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     if name.split('/').any(|part| part.starts_with('.')) {
         return Err(io::Error::other("hidden files are not saved"));
@@ -72,16 +72,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_written_over_and_nothing_hidden_is_made() {
+    fn existing_files_are_not_overwritten_and_hidden_ones_not_made() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("new");
         assert!(write(&path, "sub/a.txt", b"1").starts_with("saved "));
         assert_eq!(fs::read(path.join("sub/a.txt")).expect("written"), b"1");
-        assert!(write(&path, "sub/a.txt", b"2").contains("sub/a.txt is not saved"));
+        assert!(write(&path, "sub/a.txt", b"2").contains("cannot save sub/a.txt"));
         assert_eq!(fs::read(path.join("sub/a.txt")).expect("there"), b"1");
         for name in [".bashrc", "sub/.hidden/x", "../x", "sub/../../x"] {
             assert!(
-                write(&path, name, b"").contains("is not saved: hidden"),
+                write(&path, name, b"").contains(": hidden files are not saved"),
                 "{name}"
             );
         }

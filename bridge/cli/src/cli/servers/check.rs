@@ -1,4 +1,5 @@
-//! `servers check`: starts servers and sees whether they list their tools, which makes those known to the search.
+//! `servers check`: starts servers and checks that they list their tools, which the search then
+//! knows.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use super::super::{block_on, exit, signals, terminal};
 use super::print;
 use crate::report;
 use bridge_catalog::{Catalog, Definition, Outcome};
+use bridge_common::human::plural;
 use bridge_tools::ToolBook;
 use bridge_upstream::{CallContext, Options, ToolList, Upstreams};
 
@@ -22,9 +24,10 @@ const PARALLEL: usize = 8;
 
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// Only these servers.
+    /// Servers to check; all of them by default.
     names: Vec<String>,
-    /// Time limit for each, such as 30, 30s or 2m; without it their own limits hold.
+    /// Time limit for each server, such as 30, 30s or 2m; by default each server's own limit
+    /// applies.
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
     /// Print the results as JSON.
@@ -32,7 +35,7 @@ pub(super) struct Check {
     json: bool,
 }
 
-/// How one server did.
+/// The result of starting one server.
 struct Checked {
     name: String,
     place: String,
@@ -64,11 +67,11 @@ impl Check {
         } else {
             Vec::new()
         };
-        let well = broken.is_empty() && checked.iter().all(|one| one.result.is_ok());
+        let is_success = broken.is_empty() && checked.iter().all(|one| one.result.is_ok());
         let text = if self.json {
             format!(
                 "{:#}\n",
-                json!({"ok": well, "servers": checked.iter().map(value).chain(broken.iter().map(broken_value)).collect::<Vec<_>>()})
+                json!({"ok": is_success, "servers": checked.iter().map(value).chain(broken.iter().map(broken_value)).collect::<Vec<_>>()})
             )
         } else {
             let mut text = String::new();
@@ -83,14 +86,14 @@ impl Check {
                 );
             }
             if text.is_empty() {
-                text.push_str("no servers are defined\n");
+                text.push_str("no servers defined\n");
             }
             text
         };
-        print(&text, well)
+        print(&text, is_success)
     }
 
-    /// Starts every server, some at a time, and ends them all again.
+    /// Starts every server, a few at a time, and then ends them all.
     async fn start(
         &self,
         catalog: &Catalog,
@@ -170,7 +173,7 @@ fn line(checked: &Checked, text: &mut String) {
                 "{}",
                 report::clean(&format!(
                     "ok      {name}  {} in {seconds:.1} s",
-                    report::number(list.tools.len(), "tool")
+                    plural(list.tools.len(), "tool")
                 ))
             );
             for (tool, reason) in &list.skipped {
@@ -235,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_server_is_shown_with_its_place_and_without_control_characters() {
+    fn failed_server_is_shown_with_its_place_and_without_control_characters() {
         let checked = [
             Checked {
                 name: "good".to_owned(),

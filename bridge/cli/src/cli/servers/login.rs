@@ -1,4 +1,4 @@
-//! `servers login` and `logout`: OAuth tokens of servers that are reached over HTTP.
+//! `servers login` and `servers logout`: OAuth tokens for servers that are reached over HTTP.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,13 +15,13 @@ use bridge_upstream::oauth::Tokens;
 
 #[derive(Debug, Args)]
 pub(super) struct Login {
-    /// The server.
+    /// Name of the server.
     name: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Logout {
-    /// The server.
+    /// Name of the server.
     name: String,
 }
 
@@ -33,7 +33,7 @@ impl Login {
         };
         let show = |address: &str| {
             terminal::say(&format!(
-                "open this address in a browser, and come back here:\n{}",
+                "open this address in a browser to log in:\n{}",
                 report::clean(address)
             ));
         };
@@ -61,13 +61,13 @@ impl Logout {
             Err(problem) => return wrong(&problem),
         };
         if !tokens.exist() {
-            terminal::say("nobody has logged in");
+            terminal::say("nothing to delete: not logged in");
             return ExitCode::SUCCESS;
         }
         match tokens.remove() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                terminal::say(&format!("the token cannot be removed: {error}"));
+                terminal::say(&format!("cannot delete the token: {error}"));
                 exit::FAILED.into()
             }
         }
@@ -79,7 +79,7 @@ fn wrong(problem: &str) -> ExitCode {
     exit::USAGE.into()
 }
 
-/// An error text without keys in the server's address.
+/// An error text without the secrets of the server's definition and address.
 fn without_secrets(text: &str, definition: &Definition) -> String {
     let redactor = Redactor::new(definition.secrets().iter().map(ExposeSecret::expose_secret));
     let text = match &definition.transport {
@@ -89,7 +89,7 @@ fn without_secrets(text: &str, definition: &Definition) -> String {
     redactor.text(&text).into_owned()
 }
 
-/// The server, its address and the place of its tokens.
+/// Finds a server's definition, its address and its tokens.
 fn find(
     catalog: &Catalog,
     name: &str,
@@ -100,10 +100,10 @@ fn find(
         .map_err(|error| error.to_string())?;
     let Transport::Http { url, .. } = &definition.transport else {
         return Err(format!(
-            "server {name:?} is a program and wants no login of this kind"
+            "cannot log in to server {name:?}: it is a program, and only servers with a URL need a login"
         ));
     };
-    let folder = folder.ok_or("there is no place for tokens: HOME is not set")?;
+    let folder = folder.ok_or("cannot find the folder of tokens: HOME is not set")?;
     Ok((
         Arc::clone(definition),
         url.clone(),
@@ -117,7 +117,7 @@ mod tests {
     use bridge_catalog::SearchPaths;
 
     #[test]
-    fn only_servers_with_an_address_have_a_login() {
+    fn only_servers_with_a_url_have_a_login() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_path_buf();
         let text = r#"{"mcpServers": {"program": {"command": "x"}, "web": {"url": "http://127.0.0.1:9/mcp"},
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(problem("web", Some(root.clone())), None);
         assert!(
             problem("program", Some(root.clone()))
-                .is_some_and(|text| text.contains("is a program"))
+                .is_some_and(|text| text.contains("it is a program"))
         );
         assert!(
             problem("wob", Some(root.clone()))
