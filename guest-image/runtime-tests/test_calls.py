@@ -8,6 +8,8 @@ import pytest
 from host import Host, text
 from servers import silent
 
+ENDED = "s.echo: cancelled, because the run in which it was called has ended; await it in the same cell"
+
 
 @pytest.fixture
 def host(echo: Host) -> Host:
@@ -113,7 +115,7 @@ sorted(out) == sorted([*range(-100, 0), *range(1, 101)])"""
 
 
 def test_background_task_calls_in_the_current_run(host: Host) -> None:
-    code = "async def go():\n    r.append(await mcp_s.echo(n=1))\n    r.append(await mcp_s.echo(n=2))\nr = []\ntask = asyncio.create_task(go())\nawait asyncio.sleep(0)"
+    code = "async def go():\n    try: await mcp_s.echo(n=1)\n    except MCPError as e: r.append(str(e))\n    r.append(await mcp_s.echo(n=2))\nr = []\ntask = asyncio.create_task(go())\nawait asyncio.sleep(0)"
     host.handlers["call_tool"] = silent
     host.execute(code)
     first = host.until_requests(1)[0]
@@ -121,8 +123,49 @@ def test_background_task_calls_in_the_current_run(host: Host) -> None:
     assert outcome.status == "success"
     host.respond(first["call"], text("late"))
     host.handlers["call_tool"] = host.echo
-    assert host.value("await task\nr") == "['late', {'n': 2}]"
+    assert host.value("await task\nr") == f"[{ENDED!r}, {{'n': 2}}]"
     assert [request["id"] for request in host.requests] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "t = asyncio.create_task(mcp_s.echo())\nawait asyncio.sleep(0.05)",
+        "a, b = asyncio.create_task(mcp_s.echo()), asyncio.create_task(asyncio.sleep(0.05))\nt = (await asyncio.wait([a, b], return_when=asyncio.FIRST_COMPLETED))[1].pop()",
+        "t = asyncio.create_task(mcp_s.echo())\nawait asyncio.sleep(0.05)\nif True: 1/0",
+        "t = asyncio.ensure_future(asyncio.to_thread(mcp_s.echo.sync))\nfrom _mcp_guest.session import session\nwhile not session.calls.pending: await asyncio.sleep(0.01)",
+        "t = asyncio.create_task(mcp_s.echo.raw())\nawait asyncio.sleep(0.05)",
+    ],
+)
+def test_call_that_its_run_leaves_behind_fails_in_the_next_cell(host: Host, start: str) -> None:
+    host.handlers["call_tool"] = silent
+    host.run(start)
+    outcome = host.run("await t")
+    assert outcome.error["message"] == ENDED
+    host.handlers["call_tool"] = host.echo
+    assert host.value("await mcp_s.echo(n=1), mcp_s.echo.sync(n=2)") == "({'n': 1}, {'n': 2})"
+
+
+def test_requests_without_a_server_are_left_behind_with_their_name(host: Host) -> None:
+    host.handlers["search_tool_docs"] = silent
+    host.run("t = asyncio.create_task(search_tool_docs('x'))\nawait asyncio.sleep(0.05)")
+    assert host.run("await t").error["message"] == ENDED.replace("s.echo", "search_tool_docs")
+
+
+def test_threads_that_wait_for_a_call_end_with_their_run(host: Host) -> None:
+    host.handlers["call_tool"] = silent
+    host.check("errors = []\ndef work():\n    try: mcp_s.echo.sync()\n    except MCPError as e: errors.append(str(e))\nthreads = [threading.Thread(target=work) for _ in range(100)]\nfor t in threads: t.start()\nfrom _mcp_guest.session import session\nwhile len(session.calls.waiting) < 36: time.sleep(0.01)")
+    assert host.value("for t in threads: t.join()\nlen(errors), set(errors)") == f"(100, {{{ENDED!r}}})"
+    assert len(host.requests) == 64
+
+
+def test_queued_calls_of_an_ended_run_are_never_sent(host: Host) -> None:
+    host.handlers["call_tool"] = silent
+    host.check("tasks = [asyncio.create_task(mcp_s.echo(n=n)) for n in range(100)]\nawait asyncio.sleep(0.05)")
+    assert len(host.requests) == 64
+    host.handlers["call_tool"] = host.echo
+    assert host.value("await asyncio.sleep(0.05)\nlen({str(t.exception()) for t in tasks})") == "1"
+    assert len(host.requests) == 64
 
 
 def test_call_between_runs_waits_for_the_next(host: Host) -> None:

@@ -37,6 +37,23 @@ def test_bytes_of_a_picture_are_shown_as_a_picture(shared: Guest, mime: str, cod
     assert (outcome.result, outcome.stdout) == (None, b"")
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("['done', blob]", "['done', <image/png, 70 bytes>]"),
+        ("'done', blob", "('done', <image/png, 70 bytes>)"),
+        ("{'plot': blob}", "{'plot': <image/png, 70 bytes>}"),
+        ("['done', Drawn()]", "['done', Drawn]"),
+    ],
+)
+def test_pictures_within_the_last_expression_are_shown(shared: Guest, value: str, told: str) -> None:
+    code = f"from _mcp_guest.servers.results import _blob\nblob = _blob({PNG!r}, 'image/png', None, None)\nclass Drawn:\n    def _repr_png_(self): return bytes(blob)\n    def __repr__(self): return 'Drawn'\n"
+    outcome = shared.check(code + value)
+    assert outcome.displays == [("image/png", PNG)]
+    assert outcome.result == told
+    assert shared.check("blob, blob;").displays == []
+
+
 def test_other_values_are_shown_as_text(shared: Guest) -> None:
     assert shared.check("show('plain', 5, [1], b'bytes')").stdout == b"plain\n5\n[1]\nb'bytes'\n"
     assert shared.check("show(['x'] * 50_000)").stdout.startswith(b"list of 50,000 str (kept as _r")

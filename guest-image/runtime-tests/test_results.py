@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from host import Host, text
+from host import Host, server, text, tool
 from servers import silent
 from values import json_value
 
@@ -60,7 +60,87 @@ def test_out_12_wrapped_values_are_unwrapped(host: Host) -> None:
     assert host.value("await mcp_s.typed(), await mcp_s.echo(), await call_tool('s', 'typed')") == "([1, 2], {'result': [1, 2]}, [1, 2])"
 
 
+def sdk_schema(title: str, **more: Any) -> Any:
+    """The output schema of the official Python SDK for a tool that returns a plain value."""
+    return {"type": "object", "title": title, "required": ["result"], "properties": {"result": {"type": "integer", "title": "Result"}}, **more}
+
+
+WRAPPERS = [
+    ("add", sdk_schema("addOutput"), True),
+    ("Add", sdk_schema("AddOutput"), True),
+    ("other-name", sdk_schema("addOutput"), True),
+    ("add", {"x-fastmcp-wrap-result": True, "type": "object"}, True),
+    ("add", sdk_schema("SumOutput"), False),
+    ("add", sdk_schema("Sum"), False),
+    ("add", sdk_schema("addOutput", required=[]), False),
+    ("add", sdk_schema("addOutput", properties={"result": {}, "more": {}}), False),
+    ("add", {"type": "object"}, False),
+    ("add", None, False),
+]
+
+
+@pytest.mark.parametrize(("name", "schema", "wrapped"), WRAPPERS, ids=range(len(WRAPPERS)))
+def test_plain_values_of_the_official_sdk_are_unwrapped(host: Host, name: str, schema: Any, wrapped: bool) -> None:
+    host.handlers["call_tool"] = lambda params: {"structuredContent": {"result": 5}, "content": [{"type": "text", "text": "5"}]}
+    host.check("1", [server("w", tool(name, output_schema=schema))])
+    assert host.value(f"await mcp_w.call({name!r}), await call_tool('w', {name!r}), mcp_w.__mcp_tool__({name!r}).function.sync()") == repr((5 if wrapped else {"result": 5},) * 3)
+    assert host.value(f"(await mcp_w.call_raw({name!r}))['structuredContent']") == "{'result': 5}"
+
+
+def test_a_result_that_fastmcp_marks_as_wrapped_is_unwrapped(host: Host) -> None:
+    host.handlers["call_tool"] = lambda params: {"structuredContent": {"result": [5]}, "content": [], "_meta": {"fastmcp": {"wrap_result": True}}}
+    assert host.value("r = await mcp_s.echo()\nr, r.raw['structuredContent']") == "([5], {'result': [5]})"
+
+
+@pytest.mark.parametrize("value", ['{"a": [1]}', " [1, 2]\n", "plain", "007", "3", "{not json}", "null", ""])
+def test_wrapped_text_is_read_like_text_in_a_block(host: Host, value: str) -> None:
+    host.check("1", [server("w", tool("t", output_schema=sdk_schema("tOutput")))])
+    host.handlers["call_tool"] = lambda params: text(value)
+    expected = host.check("print(repr(await mcp_w.t()))").stdout
+    host.handlers["call_tool"] = lambda params: text(value, structuredContent={"result": value})
+    assert host.check("print(repr(await mcp_w.t()))").stdout == expected
+
+
+def test_docs_show_what_a_tool_returns(host: Host) -> None:
+    listed = {"type": "object", "properties": {"items": {"type": "array", "items": {"type": "string"}}}, "required": ["items"]}
+    host.check("1", [server("w", tool("add", output_schema=sdk_schema("addOutput")), tool("find", output_schema=listed), tool("old"))])
+    assert host.check("help(mcp_w.add)").stdout.count(b"    Returns int\n") == 1
+    assert b'Returns {"items": list[str]}' in host.check("print(await query_tool_docs('w', 'find', detail='full'))").stdout
+    assert b"Returns" not in host.check("help(mcp_w.old)\nprint(await query_tool_docs('w', 'old', detail='full'))").stdout
+    assert host.value("(await query_tool_docs('w', 'add', detail='full'))['outputSchema']['title']") == "'addOutput'"
+    doc = {"server": "far", "tool": "add", "inputSchema": {}, "outputSchema": sdk_schema("addOutput")}
+    host.handlers["search_tool_docs"] = lambda params: {"results": [doc]}
+    assert b"Returns int" in host.check("print(await search_tool_docs('add', detail='full'))").stdout
+    assert host.value("'outputSchema' in (await search_tool_docs('add'))[0]") == "False"
+
+
 PNG = base64.b64encode(b"\x89PNG\r\n").decode()
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(60)
+IMAGE = {"type": "image", "data": base64.b64encode(PICTURE).decode(), "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("structured", "told"),
+    [
+        ({"width": 3}, "{'width': 3}"),
+        ({"width": 3, "data": IMAGE["data"]}, "{'width': 3, 'data': <image/png, 68 bytes>}"),
+        ({"parts": [{"data": IMAGE["data"]}]}, "{'parts': [{'data': <image/png, 68 bytes>}]}"),
+        ([1, IMAGE["data"]], "[1, <image/png, 68 bytes>]"),
+    ],
+)
+def test_a_picture_beside_structured_content_is_shown(host: Host, structured: Any, told: str) -> None:
+    host.handlers["call_tool"] = lambda params: {"structuredContent": structured, "content": [{"type": "text", "text": "x"}, IMAGE]}
+    outcome = host.check("r = await mcp_s.echo()\nshow(r)")
+    assert (outcome.displays, outcome.stdout.decode()) == ([("image/png", PICTURE)], told + "\n")
+    outcome = host.check("r")
+    assert (outcome.displays, outcome.result) == ([("image/png", PICTURE)], told)
+
+
+@pytest.mark.parametrize("structured", [IMAGE, {"result": IMAGE}, {"result": [IMAGE]}])
+def test_structured_content_that_is_a_picture_is_one(host: Host, structured: Any) -> None:
+    host.handlers["call_tool"] = lambda params: {"structuredContent": structured, "content": [IMAGE]}
+    outcome = host.check("show(await mcp_s.typed())")
+    assert (outcome.displays, outcome.stdout) == ([("image/png", PICTURE)], b"")
 
 
 def test_out_11_images_are_bytes(host: Host) -> None:

@@ -337,6 +337,13 @@ def test_large_files_are_sent_in_pieces_unchanged(store: HostStore) -> None:
     assert found == {"text": "é".encode() * 5_000_000, "raw": bytes(range(256)) * 40_000, "empty": b""}
 
 
+def test_files_that_json_would_inflate_are_sent_unchanged(store: HostStore) -> None:
+    code = f"import os\nos.chdir({str(store.projects)!r})\nopen('zeros', 'wb').write(bytes(9_000_000))\nopen('mixed', 'wb').write(b'a\\0\\x1b' * 3_000_000)\nopen('quotes', 'wb').write(b'\"' * 4_000_000)"
+    store.host.check(code)
+    found = store.collect(["zeros", "mixed", "quotes"])
+    assert found == {"zeros": bytes(9_000_000), "mixed": b"a\0\x1b" * 3_000_000, "quotes": b'"' * 4_000_000}
+
+
 def test_unusual_names_pipes_and_many_files_do_no_harm(store: HostStore) -> None:
     os.mkfifo(store.projects / "pipe")
     with open(os.fsencode(store.projects) + b"/\xff", "w"):

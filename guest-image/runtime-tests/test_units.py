@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from _mcp_guest import frames
-from _mcp_guest.init import cgroup
+from _mcp_guest.init import cgroup, main
 from _mcp_guest.init.streams import FRAME_BYTES, Stream, incomplete_tail
 from _mcp_guest.worker import source, start
 from guest import RUNTIME
@@ -195,6 +195,42 @@ def test_memory_limit_in_both_cgroup_versions(
 ) -> None:
     monkeypatch.setattr(cgroup, "read", lambda path: files.get(path.removeprefix("/sys/fs/cgroup/"), ""))
     assert cgroup.limit("memory.max", "memory/memory.limit_in_bytes") == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "250000 100000\n"}, 3),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+    ],
+)
+def test_limit_of_processors_in_both_cgroup_versions(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: int | None
+) -> None:
+    monkeypatch.setattr(cgroup, "read", lambda path: files.get(path.removeprefix("/sys/fs/cgroup/"), ""))
+    assert cgroup.cpus() == expected
+
+
+@pytest.mark.parametrize(
+    ("processors", "limits", "threads"),
+    [
+        (64, {"cpu.max": "50000 100000"}, b"1"),
+        (64, {"cpu.max": "max 100000", "pids.max": "128"}, b"16"),
+        (64, {}, None),
+        (2, {"pids.max": "128"}, None),
+        (2, {"cpu.max": "150000 100000"}, None),
+    ],
+)
+def test_threads_of_libraries_follow_the_limits(
+    monkeypatch: pytest.MonkeyPatch, processors: int, limits: dict[str, str], threads: bytes | None
+) -> None:
+    monkeypatch.setattr(cgroup, "read", lambda path: limits.get(path.removeprefix("/sys/fs/cgroup/"), ""))
+    monkeypatch.setattr("posix.sched_getaffinity", lambda _: range(processors))
+    assert main._own_variables().get(b"OPENBLAS_NUM_THREADS") == threads
 
 
 @pytest.mark.parametrize(

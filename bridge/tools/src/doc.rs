@@ -51,6 +51,9 @@ pub struct ToolDoc {
     /// JSON Schema of the arguments; left out of a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
+    /// JSON Schema of the structured result, if the server sent one; left out of a summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 impl ToolDoc {
@@ -74,6 +77,7 @@ impl ToolDoc {
                 tool.summary()
             },
             input_schema: full.then(|| tool.input_schema.clone()),
+            output_schema: tool.output_schema.clone().filter(|_| full),
         }
     }
 }
@@ -90,12 +94,12 @@ mod tests {
             title: Some("Title".to_owned()),
             description: Some(description.to_owned()),
             input_schema: json!({"properties": {"body": {}, "owner": {}, "n": {}}, "required": ["owner", 7]}),
-            output_schema: None,
+            output_schema: Some(json!({"properties": {"result": {"type": "integer"}}})),
         }
     }
 
     #[test]
-    fn schema_is_only_in_the_full_documentation() {
+    fn schemas_are_only_in_the_full_documentation() {
         let doc = |detail| {
             ToolDoc::new(
                 &"git-hub".into(),
@@ -112,6 +116,10 @@ mod tests {
         let full = serde_json::to_value(doc(Detail::Full)).unwrap();
         assert_eq!(full["description"], "One\n\nMore.");
         assert_eq!(full["inputSchema"], tool("").input_schema);
+        assert_eq!(
+            full["outputSchema"]["properties"]["result"]["type"],
+            "integer"
+        );
         assert_eq!("full".parse(), Ok(Detail::Full));
         assert!(
             "fu\nll"

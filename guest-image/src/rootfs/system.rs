@@ -19,13 +19,15 @@ const FILES: [(&str, &str); 6] = [
     ("etc/resolv.conf", ""),
 ];
 
-/// The merged layout, links that engines add if they are missing, and OpenSSL's paths of CA
-/// certificates.
-const LINKS: [(&str, &str); 6] = [
+/// The merged layout, links that engines add if they are missing, OpenSSL's paths of CA certificates,
+/// and the names by which programs start an interpreter.
+const LINKS: [(&str, &str); 8] = [
     ("bin", "usr/bin"),
     ("etc/localtime", "/usr/share/zoneinfo/UTC"),
     ("etc/mtab", "/proc/mounts"),
     ("lib", "usr/lib"),
+    ("usr/bin/python", "python3.14"),
+    ("usr/bin/python3", "python3.14"),
     ("usr/lib/ssl/cert.pem", "/etc/ssl/certs/ca-certificates.crt"),
     ("usr/lib/ssl/certs", "/etc/ssl/certs"),
 ];
@@ -43,6 +45,10 @@ const FOLDERS: [(&str, u32); 10] = [
     ("var/tmp", 0o1777),
     ("workspace", 0o1777),
 ];
+
+const ZONES: &str = "usr/share/zoneinfo";
+/// The sources of the time zones, which name the links.
+const ZONE_SOURCES: &str = "usr/share/zoneinfo/tzdata.zi";
 
 const CA_FOLDER: &str = "usr/share/ca-certificates";
 const CA_BUNDLE: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -63,6 +69,7 @@ pub(super) fn complete(tree: &mut Tree) -> Result<(), Error> {
             },
         )?;
     }
+    add_old_zones(tree)?;
     if tree.get("usr/lib64").is_some() {
         tree.put(
             "lib64",
@@ -73,6 +80,25 @@ pub(super) fn complete(tree: &mut Tree) -> Result<(), Error> {
     }
     for (path, mode) in FOLDERS {
         tree.put(path, Node::Directory { mode })?;
+    }
+    Ok(())
+}
+
+/// Adds links for the time zones' earlier names, such as `US/Eastern`, which Debian has in a package
+/// of their own; removes the sources.
+fn add_old_zones(tree: &mut Tree) -> Result<(), Error> {
+    let sources = tree.file(ZONE_SOURCES).map(|data| data.to_vec());
+    tree.retain(|path| !path.is_within(ZONE_SOURCES));
+    for line in String::from_utf8_lossy(&sources.unwrap_or_default()).lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some("L"), Some(zone), Some(old)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let path = format!("{ZONES}/{old}");
+        if tree.get(&path).is_none() && tree.get(&format!("{ZONES}/{zone}")).is_some() {
+            let target = format!("{}{zone}", "../".repeat(old.matches('/').count()));
+            tree.put(&path, Node::Link { target })?;
+        }
     }
     Ok(())
 }
@@ -113,5 +139,34 @@ mod tests {
             Some(&Node::Directory { mode: 0o1777 })
         );
         assert_eq!(tree.get("lib64"), None, "only if the loader is in it");
+    }
+
+    #[test]
+    fn old_names_of_time_zones_are_links() {
+        let mut tree = Tree::default();
+        for (path, text) in [
+            ("America/New_York", "zone"),
+            ("UTC", "zone"),
+            (
+                "tzdata.zi",
+                "# version\nR A 1 o - Jan 1 0 0 -\nL America/New_York US/Eastern\nL America/New_York EST5EDT\n\
+                 L America/Nowhere US/None\nL Etc/UTC UTC\n",
+            ),
+        ] {
+            tree.put(&format!("{ZONES}/{path}"), Node::file(text.as_bytes()))
+                .expect("new");
+        }
+        complete(&mut tree).expect("an almost empty tree");
+        let link = |target: &str| {
+            Some(Node::Link {
+                target: target.to_owned(),
+            })
+        };
+        let zone = |name: &str| tree.get(&format!("{ZONES}/{name}")).cloned();
+        assert_eq!(zone("US/Eastern"), link("../America/New_York"));
+        assert_eq!(zone("EST5EDT"), link("America/New_York"));
+        assert_eq!(zone("US/None"), None);
+        assert_eq!(zone("UTC"), Some(Node::file(*b"zone")));
+        assert_eq!(zone("tzdata.zi"), None);
     }
 }

@@ -17,8 +17,8 @@ const KEPT: [&str; 8] = [
     "usr/share/zoneinfo",
 ];
 
-/// Data of other programs below the kept folders, and the sources of the compiled time zones.
-const DROPPED: [&str; 10] = [
+/// Data of other programs below the kept folders.
+const DROPPED: [&str; 9] = [
     "usr/lib/binfmt.d",
     "usr/lib/debug",
     "usr/lib/mime",
@@ -28,7 +28,6 @@ const DROPPED: [&str; 10] = [
     "usr/share/zoneinfo/leapseconds",
     "usr/share/zoneinfo/posix",
     "usr/share/zoneinfo/right",
-    "usr/share/zoneinfo/tzdata.zi",
 ];
 
 /// Prefixes below the folder of shared libraries: unused modules of libc and OpenSSL, and debugging
@@ -185,7 +184,7 @@ mod tests {
             "usr/lib/python3.14/lib-dynload/_testcapi.so",
             "usr/lib/python3.14/lib-dynload/_dbm.cpython-314-x86_64-linux-gnu.so",
             "usr/lib/python3.14/_pyrepl/main.py",
-            "usr/share/zoneinfo/tzdata.zi",
+            "usr/share/zoneinfo/leapseconds",
             "usr/share/doc/libc6/copyright",
             "etc/ld.so.conf.d/x.conf",
             "etc/passwd",

@@ -39,6 +39,13 @@ ENDINGS = {
     "image/svg+xml": "svg",
     "text/html": "html",
 }
+# The containers whose pictures the last expression shows, if they have no more items than this; and
+# what is not a picture.
+RESULTS = ("DictResult", "ListResult", "TextResult")
+MOST_ITEMS = 100
+PLAIN = (str, int, float, bool, type(None), list, dict, tuple, set)
+# Base64 is replaced in structured content this deep.
+REPLACED_DEPTH = 20
 BLANKS = "\ufeff \t\r\n"
 # In order of preference. The text types before HTML are printed.
 METHODS = (
@@ -62,6 +69,9 @@ def show(*values: "Any") -> None:
             _display(*found)
         elif issubclass(type(value), (list, tuple)) and any(_is_blob(item) for item in value):
             show(*value)
+        elif came := _pictures_beside(value):
+            show(*came)
+            _print(_without_base64(value, came))
         elif issubclass(type(value), str):
             print(value)
         else:
@@ -90,7 +100,55 @@ def result(value: "Any", limit: int, namespace: "dict[str, Any]") -> str | None:
         if mime != "text/html" or not has_own_repr:
             _display(mime, data)
             return None
-    return text_of(value, limit, lambda: bind_name(namespace, value, session.cell))
+    shown = value
+    if type(value) in (list, tuple, dict) or type(value).__name__ in RESULTS:
+        came = _pictures_beside(value)
+        for picture in came or _pictures_inside(value):
+            _show_inside(picture)
+        shown = _without_base64(value, came) if came else value
+    return text_of(shown, limit, lambda: bind_name(namespace, value, session.cell))
+
+
+def _pictures_beside(value: object) -> "list[Any]":
+    """The pictures in the content of a tool's result whose value is its structured content."""
+    return results.pictures(value) if type(value).__name__ in RESULTS and hasattr(value, "raw") else []
+
+
+def _pictures_inside(value: "Any") -> "list[Any]":
+    """The pictures directly in a list, a tuple or the values of a dict."""
+    if issubclass(type(value), str):
+        return []
+    items = value.values() if issubclass(type(value), dict) else value
+    return [item for item in items if _is_picture(item)] if len(items) <= MOST_ITEMS else []
+
+
+def _is_picture(item: "Any") -> bool:
+    kind = type(item)
+    if issubclass(kind, bytes):
+        return image_type(item[:16]) is not None
+    if kind in PLAIN or issubclass(kind, type):
+        return False
+    return callable(getattr(kind, "_repr_png_", None)) or _comes_from(kind, "matplotlib.figure", "Figure")
+
+
+def _show_inside(item: object) -> None:
+    found = rich_form(item)
+    if found is not None and _is_image(found[0]):
+        _display(*found)
+
+
+def _without_base64(value: "Any", shown: "list[Any]") -> "Any":
+    """The value with short descriptions in place of the texts that the shown pictures came from."""
+    texts = {picture.raw["data"]: picture for picture in shown}
+
+    def replaced(value: "Any", depth: int) -> "Any":
+        if isinstance(value, str):
+            return texts.get(value, value)
+        if depth and isinstance(value, dict):
+            return {key: replaced(item, depth - 1) for key, item in value.items()}
+        return [replaced(item, depth - 1) for item in value] if depth and isinstance(value, list) else value
+
+    return replaced(value, REPLACED_DEPTH)
 
 
 def _is_new(coroutine: "Any") -> bool:

@@ -2,7 +2,7 @@
 
 import posix
 
-__all__ = ["limit", "number", "oom_kills", "read"]
+__all__ = ["cpus", "limit", "number", "oom_kills", "read"]
 
 ROOT = "/sys/fs/cgroup"
 # Version 1 expresses "unlimited" as a number near 2**63.
@@ -16,6 +16,15 @@ def limit(*files: str) -> int | None:
         if found is not None and found < UNLIMITED:
             return found
     return None
+
+
+def cpus() -> int | None:
+    """The processors that may be used at once, rounded up; None where there is no limit."""
+    quota, _, period = read(f"{ROOT}/cpu.max").strip().partition(" ")
+    if not quota:
+        quota, period = (read(f"{ROOT}/cpu/cpu.cfs_{name}_us") for name in ("quota", "period"))
+    used, of = number(quota), number(period)
+    return max(1, -(-used // of)) if used and of else None
 
 
 def oom_kills() -> int | None:

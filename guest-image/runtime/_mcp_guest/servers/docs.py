@@ -1,8 +1,10 @@
 """Documentation of tools for people and models: docstrings, and docs that are plain dicts but print
 compactly."""
 
+from _mcp_guest.servers import schema as schemas
 from _mcp_guest.servers.arguments import Parameters
 from _mcp_guest.servers.naming import shown
+from _mcp_guest.servers.results import is_wrapper
 from _mcp_guest.servers.shapes import shape
 
 __all__ = ["Doc", "Docs", "docstring", "from_host", "of_tool"]
@@ -34,6 +36,9 @@ def docstring(tool: "Tool") -> str:
     details = parameter_lines(tool.parameters)
     if details:
         parts.append("\n".join(details))
+    returned = returns(tool.output_schema, tool.wire)
+    if returned:
+        parts.append(returned)
     parts.append(f"Example: await {example(tool.called, tool.parameters)}")
     if tool.wire != tool.alias:
         parts.append(f"Its own name is {shown(tool.wire)}: {_by_name(tool.called, tool.wire)}")
@@ -62,6 +67,18 @@ def parameter_lines(parameters: Parameters) -> "list[str]":
     return lines
 
 
+def returns(schema: object, tool: str) -> str:
+    """The line about what a call returns; empty where the server does not say."""
+    if not isinstance(schema, dict) or not schema:
+        return ""
+    document = schemas.Document(schema)
+    inner: object = schema
+    if is_wrapper(schema, tool):
+        inner = schemas.collect(document, schema)[0].get("result", {})
+    text = shape(document, inner)
+    return "" if text == "any" else f"Returns {text}"
+
+
 def example(called: str, parameters: Parameters) -> str:
     """A call with the required arguments."""
     given = []
@@ -74,8 +91,8 @@ def example(called: str, parameters: Parameters) -> str:
 
 
 class Doc(dict[str, "Any"]):
-    """A tool's doc: a dict `{server, serverAlias, tool, toolAlias, description?, inputSchema?}`
-    that prints as text."""
+    """A tool's doc: a dict `{server, serverAlias, tool, toolAlias, description?, inputSchema?,
+    outputSchema?}` that prints as text."""
 
     __slots__ = ("full", "loaded", "parameters")
     full: bool
@@ -111,6 +128,9 @@ class Doc(dict[str, "Any"]):
         if isinstance(self.get("description"), str):
             lines.append(self["description"].strip())
         lines += parameter_lines(self.parameters)
+        returned = returns(self.get("outputSchema"), self["tool"])
+        if returned:
+            lines.append(returned)
         lines.append(f"Example: await {example(called, self.parameters)}")
         if self["tool"] != self["toolAlias"]:
             lines.append(f"Its own name is {shown(self['tool'])}: {_by_name(called, self['tool'])}")
@@ -154,6 +174,7 @@ def of_tool(tool: "Tool", *, full: bool) -> Doc:
         "toolAlias": tool.alias,
         "description": tool.description,
         "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
     }
     return _doc(raw, tool.parameters, full=full, loaded=True)
 
@@ -187,6 +208,9 @@ def _doc(raw: "dict[str, Any]", parameters: Parameters, *, full: bool, loaded: b
         doc["description"] = about if full else _summary(about)
     if full:
         doc["inputSchema"] = raw.get("inputSchema", raw.get("input_schema", {}))
+        output = raw.get("outputSchema", raw.get("output_schema"))
+        if isinstance(output, dict):
+            doc["outputSchema"] = output
     doc.full, doc.loaded, doc.parameters = full, loaded, parameters
     return doc
 

@@ -81,9 +81,12 @@ class Tool:
         return f"mcp_{self.server.__mcp_state__.alias}.{self.alias}"
 
     @property
+    def output_schema(self) -> "Any":
+        return self.definition.get("output_schema", self.definition.get("outputSchema"))
+
+    @property
     def wrapped(self) -> bool:
-        schema = self.definition.get("output_schema", self.definition.get("outputSchema"))
-        return isinstance(schema, dict) and schema.get("x-fastmcp-wrap-result") is True
+        return results.is_wrapper(self.output_schema, self.wire)
 
     @property
     def function(self) -> "Callable[..., Any]":

@@ -9,7 +9,7 @@ from _mcp_guest.servers.naming import aliases, hint, listed, plain_alias, shown
 from _mcp_guest.servers.proxies import ServerModule
 from _mcp_guest.session import session
 
-__all__ = ["Finder", "ServerRegistry"]
+__all__ = ["Finder", "ServerRegistry", "find_variable"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,6 +223,35 @@ class Finder:
 
     def create_module(self, spec: ModuleSpec) -> "ModuleType":
         return session.servers.by_alias[spec.name[len(PREFIX) :]]
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """A server module has no code to run."""
+
+
+def find_variable(name: str) -> ModuleSpec | None:
+    """The server of a variable, such as `mcp_github`: it can be imported too. None for a package of
+    that name; raises for a server that is not loaded."""
+    servers = session.servers
+    alias = name.removeprefix("mcp_")
+    if name == f"{TABLE}_":
+        alias = alias.removesuffix("_")
+    if alias not in servers.by_alias or name == TABLE:
+        servers.all_names()
+        if alias in servers.known or alias in servers.known_by_alias:
+            raise servers.error(alias, lambda message: ImportError(message, name=name))
+        return None
+    loader: Any = _Loader(servers.by_alias[alias])
+    return ModuleSpec(name, loader, origin="MCP server")
+
+
+class _Loader:
+    """Imports a server under another name."""
+
+    def __init__(self, server: ServerModule) -> None:
+        self.server = server
+
+    def create_module(self, spec: ModuleSpec) -> ServerModule:
+        return self.server
 
     def exec_module(self, module: "ModuleType") -> None:
         """A server module has no code to run."""

@@ -5,7 +5,18 @@ from binascii import a2b_base64
 from _mcp_guest.api.errors import ToolError
 from _mcp_guest.frames import parse
 
-__all__ = ["Blob", "DictResult", "ListResult", "ResourceLink", "TextResult", "contents", "messages", "unwrap"]
+__all__ = [
+    "Blob",
+    "DictResult",
+    "ListResult",
+    "ResourceLink",
+    "TextResult",
+    "contents",
+    "is_wrapper",
+    "messages",
+    "pictures",
+    "unwrap",
+]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,12 +92,29 @@ class ResourceLink:
         return isinstance(other, ResourceLink) and self.raw == other.raw
 
 
+def is_wrapper(schema: object, tool: str) -> bool:
+    """Whether a tool's output schema puts a value that is not an object into a field `result`, as
+    FastMCP and the official Python SDK do.
+
+    The SDK says so by the title alone, which it makes of the function's name: `addOutput`. A class
+    of that form begins with a capital.
+    """
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("x-fastmcp-wrap-result") is True:
+        return True
+    fields, title = schema.get("properties"), schema.get("title")
+    if not isinstance(fields, dict) or list(fields) != ["result"] or schema.get("required") != ["result"]:
+        return False
+    function = title.removesuffix("Output") if isinstance(title, str) else title
+    return isinstance(function, str) and function != title and (function == tool or not function[:1].isupper())
+
+
 def unwrap(payload: "Any", server: str, tool: str, *, wrapped: bool) -> "Any":
     """The structured content if there is any, else the block or list of blocks. Raises the error
     that a tool reports.
 
-    `wrapped` means that the tool's schema puts a result that is not an object into a field
-    `result`.
+    `wrapped` is what `is_wrapper` says of the tool.
     """
     if not isinstance(payload, dict):
         return payload
@@ -99,11 +127,40 @@ def unwrap(payload: "Any", server: str, tool: str, *, wrapped: bool) -> "Any":
     if payload.get("isError") is True:
         raise ToolError.of(server, tool, _text(blocks), structured, payload)
     if structured is not None:
-        if wrapped and isinstance(structured, dict) and len(structured) == 1 and "result" in structured:
+        is_wrapped = wrapped or _says_wrapped(payload.get("_meta"))
+        if is_wrapped and isinstance(structured, dict) and len(structured) == 1 and "result" in structured:
             structured = structured["result"]
-        return _carry(structured, payload)
+            # As in a text block: text that is JSON becomes its value.
+            structured = _parsed(structured) if isinstance(structured, str) else structured
+        return _carry(_with_media(structured), payload)
     found = [_block(block) for block in blocks]
     return _carry(found[0] if len(found) == 1 else found or None, payload)
+
+
+def pictures(value: object) -> "list[Blob]":
+    """The pictures that came with the structured content of a result."""
+    raw = getattr(value, "raw", None)
+    blocks = raw.get("content") if isinstance(raw, dict) else None
+    if type(value) not in (DictResult, ListResult, TextResult) or not isinstance(blocks, list):
+        return []
+    found = [_block(block) for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
+    return [blob for blob in found if isinstance(blob, Blob)]
+
+
+def _says_wrapped(meta: object) -> bool:
+    """Whether FastMCP says with the result that it is wrapped."""
+    about = meta.get("fastmcp") if isinstance(meta, dict) else None
+    return isinstance(about, dict) and about.get("wrap_result") is True
+
+
+def _with_media(value: "Any") -> "Any":
+    """Structured content that is a picture or a sound, or a list with some, as blocks are: bytes
+    instead of base64."""
+    if isinstance(value, list):
+        return [_with_media(item) if isinstance(item, dict) else item for item in value]
+    if isinstance(value, dict) and value.get("type") in ("image", "audio") and isinstance(value.get("mimeType"), str):
+        return _block(value)
+    return value
 
 
 def contents(payload: "Any") -> "Any":

@@ -39,10 +39,13 @@ IN_FLIGHT = 64
 class Call:
     """One request, and how to wake the code that waits for its response."""
 
-    __slots__ = ("dropped", "frame", "future", "lock", "loop", "number", "request", "sent")
+    __slots__ = ("dropped", "frame", "future", "lock", "loop", "number", "request", "run", "sent", "what")
 
-    def __init__(self, number: int, method: str, params: "dict[str, object]") -> None:
-        self.number = number
+    def __init__(self, number: int, method: str, params: "dict[str, object]", run: int) -> None:
+        """`run` is the run that the call belongs to; 0 between runs."""
+        self.number, self.run = number, run
+        # What is called, for messages: the server and tool where there are any.
+        self.what = method, params.get("server"), params.get("tool")
         self.request: dict[str, object] = {
             "type": "rpc_request",
             "id": 0,
@@ -78,8 +81,31 @@ class Calls:
         self._admit()
 
     def finish(self) -> None:
-        """The run is over: the host accepts no requests until the next one."""
+        """The run is over: the host accepts no requests until the next one, and cancels those that
+        it has. Whoever still waits gets an error, because no response will come."""
         self.running = False
+        if self.pending or self.waiting:
+            self._end_calls()
+
+    def _end_calls(self) -> None:
+        """Calls that were made between runs and not sent yet wait for a run; all others end."""
+        kept: list[Call] = []
+        while self.waiting:
+            self._end_or_keep(self.waiting.popleft(), kept)
+        for number in list(self.pending):
+            call = self.pending.pop(number, None)
+            if call is not None:
+                self._end_or_keep(call, kept)
+        self.waiting.extend(sorted(kept, key=lambda call: call.number))
+
+    def _end_or_keep(self, call: Call, kept: "list[Call]") -> None:
+        if call.dropped:
+            return
+        if not (call.sent or call.run):
+            kept.append(call)
+            return
+        call.frame = {"success": False, "error": _run_ended(*call.what)}
+        self._wake(call, _complete)
 
     async def request(self, method: str, params: "dict[str, object]") -> object:
         """The payload of the response; raises the error that it holds. Cancelling the task cancels
@@ -131,15 +157,27 @@ class Calls:
     def _new(self, method: str, params: "dict[str, object]") -> Call:
         if posix.getpid() != self.process:
             raise MCPError(MAIN_PROCESS_ONLY)
-        return Call(next(self.numbers), method, params)
+        return Call(next(self.numbers), method, params, self.run if self.running else 0)
 
     def _submit(self, call: Call) -> None:
         if self.running and not self.waiting and len(self.pending) < IN_FLIGHT:
             self.pending[call.number] = call
             self._send(call)
-            return
-        self.waiting.append(call)
-        self._admit()
+        else:
+            self.waiting.append(call)
+            self._admit()
+        if call.run and not (self.running and self.run == call.run):
+            self._end_late(call)
+
+    def _end_late(self, call: Call) -> None:
+        """Ends a thread's call whose run ended while it was submitted, unless `finish` has found
+        it."""
+        if self.pending.pop(call.number, None) is None:
+            try:
+                self.waiting.remove(call)
+            except ValueError:
+                return
+        self._end_or_keep(call, [])
 
     def _admit(self) -> None:
         """Admits waiting calls while there is room; their own threads send them."""
@@ -154,7 +192,10 @@ class Calls:
 
     def _wake(self, call: Call, act: "Callable[[Call], None]") -> bool:
         if call.loop is None:
-            call.lock.release()
+            try:
+                call.lock.release()
+            except RuntimeError:
+                pass  # Its thread was woken before, and has not looked yet.
             return True
         try:
             call.loop.call_soon_threadsafe(act, call)
@@ -202,6 +243,13 @@ class Calls:
 def _complete(call: Call) -> None:
     if call.future is not None and not call.future.done():
         call.future.set_result(None)
+
+
+def _run_ended(method: str, server: object, tool: object) -> "dict[str, object]":
+    """The error of a call that its run has left behind."""
+    what = ".".join(str(part) for part in (server, tool) if part is not None) or method
+    message = f"{what}: cancelled, because the run in which it was called has ended; await it in the same cell"
+    return {"type": "MCPError", "message": message, "server": server, "tool": tool}
 
 
 def _payload(call: Call) -> object:

@@ -41,6 +41,10 @@ DEEPEST = 40
 # The most files that are listed after a run, and the bytes of one piece of a file.
 MOST_LISTED = 10_000
 PIECE_BYTES = 4 << 20
+# Characters that JSON writes as six bytes. Bytes with more of them than one in this many are
+# shorter as base64, and a piece of nothing else would not fit into a frame.
+ESCAPED = bytes(byte for byte in range(32) if byte not in b"\b\t\n\f\r")
+LEAST_PER_ESCAPE = 15
 CREATE = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW | posix.O_CLOEXEC
 APPEND = posix.O_WRONLY | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_CLOEXEC
 READ = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
@@ -303,7 +307,7 @@ def _send(path: str, send: "Callable[[bytes], None]") -> "Fingerprint":
             more = bool(data) and left > 0
             frame: dict[str, object] = {"type": "project_file", "path": path}
             try:
-                frame["text"] = data.decode() if data.isascii() else _decode(data, more)
+                frame["text"] = _decode(data, more)
             except UnicodeDecodeError:
                 frame["base64"] = b2a_base64(data, newline=False).decode()
             if more:
@@ -316,7 +320,10 @@ def _send(path: str, send: "Callable[[bytes], None]") -> "Fingerprint":
 
 
 def _decode(data: bytes, more: bool) -> str:
-    if more:
+    """The text of a piece; raises `UnicodeDecodeError` where base64 is better."""
+    if (len(data) - len(data.translate(None, ESCAPED))) * LEAST_PER_ESCAPE > len(data):
+        raise UnicodeDecodeError("utf-8", data, 0, 1, "escapes would be longer than base64")
+    if more and not data.isascii():
         raise UnicodeDecodeError("utf-8", data, 0, 1, "the last character may be incomplete")
     return data.decode()
 

@@ -17,14 +17,21 @@ __all__ = ["StandardStreams", "prepare", "provided_names"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
     from _mcp_guest.display import display
+    from _mcp_guest.servers import registry
+    from _mcp_guest.worker import loop
 else:
     display = lazy("_mcp_guest.display.display")
+    registry = lazy("_mcp_guest.servers.registry")
+    loop = lazy("_mcp_guest.worker.loop")
 
 OUTPUT_ERRORS = "mcp-output"
 FORK_WARNING = "multi-threaded, use of fork"
+SHELL_HINT = "os.system: there is no shell here and no program but Python; nothing was done"
+NOT_FOUND = 127 << 8
 INPUT_HINT = "input() has nobody to ask here: put the value into the code"
 
 
@@ -46,6 +53,7 @@ def prepare() -> "dict[str, Any]":
     sys.argv = [""]
     sys.path.insert(0, "")
     builtins.input = _no_input
+    _replace_system()
     _add_site_builtins()
     sys.meta_path.insert(0, _ImportPatches())
     main = type(sys)("__main__")
@@ -144,17 +152,49 @@ def _fork_by_default(context: "Any") -> None:
     context._default_context = context.DefaultContext(context._concrete_contexts["fork"])
 
 
+def _keep_packages(subprocess: "Any") -> None:
+    """Interpreters that libraries start see the installed packages: the flags of this one would
+    hide them."""
+    flags = subprocess._args_from_interpreter_flags
+    subprocess._args_from_interpreter_flags = lambda: [flag for flag in flags() if flag not in ("-I", "-S")]
+
+
+def _replace_system() -> None:
+    """Where there is no shell, `os.system` says so instead of failing without a word."""
+    try:
+        posix.stat("/bin/sh")
+    except OSError:
+        for name in ("posix", "os"):
+            if name in sys.modules:
+                module: Any = sys.modules[name]
+                module.system = _no_system
+
+
+def _no_system(command: "str | bytes") -> int:
+    print(SHELL_HINT, file=sys.stderr)
+    return NOT_FOUND
+
+
 def _show_figures(pyplot: "Any") -> None:
     """`plt.show()` shows the open figures, as where there is a screen."""
     pyplot.show = lambda *_arguments, **_options: display.show_open_figures()
 
 
 class _ImportPatches:
-    """Changes modules that would not work as usual here, right after their import."""
+    """Changes modules that would not work as usual here, right after their import, and finds
+    servers by the names of their variables."""
 
-    CHANGES = {"multiprocessing.context": _fork_by_default, "matplotlib.pyplot": _show_figures}
+    CHANGES: "dict[str, Callable[[Any], None]]" = {
+        "asyncio.base_events": lambda module: loop.allow_loops_in_cells(module),
+        "asyncio.runners": lambda module: loop.allow_run_in_cells(module),
+        "matplotlib.pyplot": _show_figures,
+        "multiprocessing.context": _fork_by_default,
+        "subprocess": _keep_packages,
+    }
 
     def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
+        if name.startswith("mcp_"):
+            return registry.find_variable(name)
         change = self.CHANGES.get(name)
         if change is None:
             return None

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from _mcp_guest.display import display
     from _mcp_guest.state import sync
-    from _mcp_guest.worker import loop, tracebacks
+    from _mcp_guest.worker import hints, loop, tracebacks
     from _mcp_guest.worker.loop import Loop
 else:
     display = lazy("_mcp_guest.display.display")
     sync = lazy("_mcp_guest.state.sync")
+    hints = lazy("_mcp_guest.worker.hints")
     loop = lazy("_mcp_guest.worker.loop")
     tracebacks = lazy("_mcp_guest.worker.tracebacks")
 
@@ -52,7 +53,8 @@ class Execution:
         self.namespace = namespace
         self.streams = streams
         self.interrupts = interrupts
-        # Made for the first cell that awaits.
+        # Made for the first cell that awaits or mentions asyncio: few need it, and its import is
+        # slow.
         self.loop: Loop | None = None
         # Context variables, such as decimal's context, last as other variables do, with and without
         # `await`.
@@ -91,11 +93,15 @@ class Execution:
         if session.has_saved_tools:
             session.saved_tools.resolve(compiled, self.namespace)
         try:
-            if compiled.co_flags & COROUTINE:
-                self.loop = self.loop or loop.Loop(self.interrupts)
+            is_coroutine = compiled.co_flags & COROUTINE
+            if self.loop is None and (is_coroutine or "asyncio" in code):
+                self.loop = loop.Loop(self.interrupts)
+            if self.loop is None:
+                self.context.run(exec, compiled, self.namespace)
+            elif is_coroutine:
                 self.loop.run(eval(compiled, self.namespace), self.context)
             else:
-                self.context.run(exec, compiled, self.namespace)
+                self.loop.execute(compiled, self.namespace, self.context)
         finally:
             # A debugger or profiler ends with its cell: it must not call user code from within the
             # runtime.
@@ -114,6 +120,7 @@ class Execution:
         outcome["status"] = "error"
         if type(error) is NameError and str(error).startswith("name 'mcp_"):
             self.interrupts.guard(lambda: session.servers.explain(error))
+        self.interrupts.guard(lambda: hints.add_hint(error))
         if isinstance(error, SystemExit):
             outcome["exit_code"] = 1
             outcome["error"] = {"type": "SystemExit", "message": "", "traceback": ""}

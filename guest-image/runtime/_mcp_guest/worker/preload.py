@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 MODULES = (
     "_mcp_guest.state.projects", "_mcp_guest.servers.registry", "_mcp_guest.state.saved_tools",
     "_mcp_guest.state.memory", "_mcp_guest.worker.loop", "_asyncio", "os", "linecache",
-    "_mcp_guest.worker.tracebacks", "enum", "re", "collections", "functools", "signal", "contextlib", "types",
+    "_mcp_guest.worker.tracebacks", "_mcp_guest.worker.hints",
+    "enum", "re", "collections", "functools", "signal", "contextlib", "types",
     "ast", "tokenize", "inspect", "traceback", "json", "typing", "_mcp_guest.servers.docs",
     "_mcp_guest.servers.results", "_mcp_guest.display.display", "dataclasses", "warnings", "threading",
     "weakref", "selectors", "subprocess", "socket", "ssl", "logging", "concurrent.futures", "asyncio.events",

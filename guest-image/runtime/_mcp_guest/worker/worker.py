@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from _mcp_guest.state import sync
     from _mcp_guest.worker import preload, tracebacks
+    from _mcp_guest.worker.loop import Loop
 else:
     sync = lazy("_mcp_guest.state.sync")
     preload = lazy("_mcp_guest.worker.preload")
@@ -80,12 +81,25 @@ class Worker:
 
     def _wait(self) -> None:
         has_files = session.has_new_state and session.projects.has_writes()
+        if self.execution.loop is not None and not has_files and self.execution.loop.has_tasks():
+            self._run_tasks(self.execution.loop)
+            return
         if self.inbox.wait(PRELOAD_DELAY_SECONDS if has_files or not self.preloaded else None):
             return
         if has_files:
             session.projects.write(self.inbox.is_quiet)
         else:
             self.preloaded = preload.step(self.inbox.is_quiet)
+
+    def _run_tasks(self, loop: "Loop") -> None:
+        """Background tasks go on until the next request, which the reader thread receives."""
+        self.inbox.begin_run()
+        _, error = self.interrupts.guard(lambda: loop.idle(lambda: bool(self.requests)))
+        if isinstance(error, KeyboardInterrupt) and self.interrupts.requested:
+            # A task blocked the loop, and the host interrupts the run that had to wait for it.
+            self.interrupts.delivered = False
+        elif error is not None:
+            self._print_error(error)
 
     def _serve(self, request: Request) -> None:
         run, cell, code, _ = request
@@ -165,14 +179,19 @@ class Worker:
         elif frame["type"] == "state":
             sync.receive(frame)
         elif frame["type"] in ("collect", "forget"):
-            self.requests.append(frame)
+            self._queue(frame)
         elif frame["type"] == "execute":
             run, code = frame.get("id"), frame.get("code")
             cell = frame.get("cell", run)
             if not (isinstance(run, int) and isinstance(cell, int) and isinstance(code, str)):
                 raise FrameError("execute needs a number `id`, a number `cell` and a text `code`")
             self.interrupts.accept(run)
-            self.requests.append((run, cell, code, frame))
+            self._queue((run, cell, code, frame))
+
+    def _queue(self, request: "Request | dict[str, Any]") -> None:
+        self.requests.append(request)
+        if self.execution.loop is not None:
+            self.execution.loop.wake()
 
 
 def _size(number: object, default: int) -> int:
