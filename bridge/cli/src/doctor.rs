@@ -1,4 +1,5 @@
-//! Checks of everything that a sandbox needs. Each has a stable code and says what was found, what was expected, and the fix.
+//! Checks of everything that a sandbox needs. Each has a stable code and says what was found, what
+//! was expected, and the fix.
 //!
 //! Checks only look and ask: they start no container, load nothing, and leave no file behind.
 
@@ -83,7 +84,8 @@ impl Check {
     }
 }
 
-/// Runs every check, each after those it depends on. `catalog` holds the servers, or why none are known.
+/// Runs every check, each after those it depends on. `catalog` holds the servers, or why none are
+/// known.
 pub async fn examine(
     settings: &Settings,
     finder: &Finder,

@@ -1,7 +1,7 @@
 //! The environment of the process: variables, folders, the user and the programs of the host.
 //!
-//! The program takes it once when it starts and hands it down; nothing else reads `std::env`. Tests make one of their own
-//! with [`HostEnv::fake`] or [`HostEnv::fake_below`].
+//! The program takes it once when it starts and hands it down; nothing else reads `std::env`. Tests
+//! make one of their own with [`HostEnv::fake`] or [`HostEnv::fake_below`].
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -43,7 +43,8 @@ impl HostEnv {
         }
     }
 
-    /// An environment of these variables only: for tests, and for settings that are judged by themselves.
+    /// An environment of these variables only: for tests, and for settings that are judged by
+    /// themselves.
     pub fn fake<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let variables = variables
             .into_iter()
@@ -60,7 +61,8 @@ impl HostEnv {
         }
     }
 
-    /// For tests: a host whose files lie below `root`, with `root/home` as the user's home and `root/tmp` for temporary files.
+    /// For tests: a host whose files lie below `root`, with `root/home` as the user's home and
+    /// `root/tmp` for temporary files.
     pub fn fake_below<'a>(
         root: &Path,
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -160,7 +162,8 @@ impl HostEnv {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The search path for programs, with the folder for setuid programs in front where the host has it.
+    /// The search path for programs, with the folder for setuid programs in front where the host
+    /// has it.
     pub fn search_path(&self) -> OsString {
         let given = self.given_search_path();
         std::env::join_paths(programs::folders(&self.root, given)).unwrap_or_else(|_| given.into())
@@ -176,7 +179,8 @@ impl HostEnv {
             .unwrap_or_else(|| OsStr::new(DEFAULT_SEARCH_PATH))
     }
 
-    /// The user's runtime folder: the one that `XDG_RUNTIME_DIR` names if it really belongs to the user, or the usual one.
+    /// The user's runtime folder: the one that `XDG_RUNTIME_DIR` names if it really belongs to the
+    /// user, or the usual one.
     pub fn runtime_dir(&self) -> RuntimeDir {
         let usual = self.at(&format!("/run/user/{}", self.uid));
         let named = self.raw("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -191,7 +195,7 @@ impl HostEnv {
             (Some(folder), None) => Some(folder),
             _ => self.not_owned(&usual).is_none().then_some(usual),
         };
-        // A missing folder means that there is no login session; only lingering makes one that lasts.
+        // Without a login session the folder is missing; only lingering makes one that lasts.
         let problem = problem.filter(|_| good.is_none()).map(|reason| {
             format!(
                 "{reason}; make a lasting one with: sudo loginctl enable-linger {}",
@@ -232,7 +236,7 @@ impl fmt::Debug for HostEnv {
 pub struct RuntimeDir {
     /// A folder that exists and belongs to the user.
     pub folder: Option<PathBuf>,
-    /// What is wrong and how to mend it; set only where there is no usable folder.
+    /// What is wrong and how to fix it; set only where no folder is usable.
     pub problem: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Finding programs: the one search of `PATH` for everything that the bridge starts or is asked to start.
+//! Finding programs: the one search of `PATH` for everything that the bridge starts or is asked to
+//! start.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// `NixOS` keeps its setuid programs here (`newuidmap`, `sudo`).
 const WRAPPERS: &str = "run/wrappers/bin";
 
-/// The file that is executed for `name`: a path is taken relative to `base`, a plain name is looked up in the folders of
-/// `search_path`.
+/// The file that is executed for `name`: a path is taken relative to `base`, a plain name is looked
+/// up in the folders of `search_path`.
 pub fn find(name: &str, search_path: &OsStr, base: &Path) -> Option<PathBuf> {
     find_below(Path::new("/"), name, search_path, base)
 }

@@ -29,9 +29,6 @@ use bridge_settings::EngineKind;
 const QUESTION: Duration = Duration::from_secs(20);
 /// The time limit of requests that touch disks, cgroups and runtimes, on a slow or busy machine.
 const ACT: Duration = Duration::from_secs(60);
-/// The process limit of the guests' user, for podman: without a number it asks for more than it lets itself have. Each
-/// guest is limited by its cgroup.
-const PROCESSES: u64 = 16 << 10;
 
 mod address;
 mod candidates;
@@ -73,7 +70,8 @@ pub(crate) struct DockerEngine {
 enum Seccomp {
     /// The profile is sent as text.
     Text(String),
-    /// The engine reads a file on its machine; `chosen` is the first place that it may be able to read.
+    /// The engine reads a file on its machine; `chosen` is the first place that it may be able to
+    /// read.
     File {
         text: String,
         places: Vec<PathBuf>,
@@ -112,7 +110,7 @@ impl DockerEngine {
             .and_then(|path| path.metadata().ok())
             .map(|facts| facts.uid());
         Ok(Self {
-            ceiling: ceiling(owner),
+            ceiling: Ceiling::of_engine(owner),
             report: OnceCell::new(),
             identity,
             client,
@@ -183,7 +181,8 @@ impl DockerEngine {
                 }
             };
             match self.create_with(spec, &file).await {
-                // The status is that of every failure to create; an engine that cannot read the file names it.
+                // The status is that of every failure to create; an engine that cannot read the
+                // file names it.
                 Err(Error::Rejected { message, .. }) if message.contains(&file) => {
                     failure = Some(Error::SeccompUnreadable {
                         endpoint: self.identity.endpoint.clone(),
@@ -376,20 +375,6 @@ fn rejected(engine: EngineKind, act: &'static str, status: u16, message: &str) -
         status,
         cause: rejection::classify(message),
         message: message.trim().to_owned(),
-    }
-}
-
-/// The most that a process of the engine may have. It matters only for an engine that runs as root on this machine, which
-/// may lack the right to raise limits, as in containers; an engine without root asks for no more than it has.
-fn ceiling(owner: Option<u32>) -> Ceiling {
-    use rustix::process::{Resource, getrlimit};
-    if owner.is_none() || !cfg!(target_os = "linux") {
-        return Ceiling::default();
-    }
-    let processes = getrlimit(Resource::Nproc).maximum.unwrap_or(PROCESSES);
-    Ceiling {
-        open_files: getrlimit(Resource::Nofile).maximum,
-        processes: (owner == Some(0)).then(|| processes.min(PROCESSES)),
     }
 }
 

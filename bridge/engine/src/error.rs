@@ -105,7 +105,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the engine may still do what it was asked for: it gave no answer that says otherwise.
+    /// Whether the engine may still do what it was asked for: it gave no answer that says
+    /// otherwise.
     pub fn is_uncertain(&self) -> bool {
         self.is_gone() || matches!(self, Self::Nonsense { .. })
     }

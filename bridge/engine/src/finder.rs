@@ -78,7 +78,8 @@ impl Finder {
         InUse(self.usage.clone())
     }
 
-    /// The engine found before, or the first that answers. Callers at the same time share one search.
+    /// The engine found before, or the first that answers. Callers at the same time share one
+    /// search.
     pub async fn engine(&self, tell: Tell<'_>) -> Result<Arc<dyn Engine>, Error> {
         let mut found = self.found.lock().await;
         if let Some(engine) = &found.engine {
@@ -101,7 +102,8 @@ impl Finder {
                 .as_ref()
                 .map(|service| service.folder().to_owned()),
         };
-        // Fails only for a path that is not UTF-8: then nothing is removed, as for an engine that is gone.
+        // Fails only for a path that is not UTF-8: then nothing is removed, as for an engine that
+        // is gone.
         serde_json::to_string(&owner).unwrap_or_default()
     }
 
@@ -120,7 +122,8 @@ impl Finder {
         }
     }
 
-    /// Ends the service and the machine that this finder started. A machine in which something still runs stays on.
+    /// Ends the service and the machine that this finder started. A machine in which something
+    /// still runs stays on.
     pub async fn close(&self) {
         let mut found = self.found.lock().await;
         let engine = found.engine.take();

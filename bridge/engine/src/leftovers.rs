@@ -1,7 +1,8 @@
 //! What a killed bridge leaves on an engine, and its removal by another process.
 //!
-//! A guest that runs ends by itself when its bridge dies, because its input closes. A container that was created and not yet
-//! started does not, and no engine can be told to end it: so the bridge's guardian removes it.
+//! A guest that runs ends by itself when its bridge dies, because its input closes. A container
+//! that was created and not yet started does not, and no engine can be told to end it: so the
+//! bridge's guardian removes it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::Owner;
 use super::docker::{Address, DockerEngine, connect};
 
-/// Pauses before each look after the bridge's end: what it had just asked for may be on its way, for seconds on a busy engine.
+/// Pauses before each look after the bridge's end: what it had just asked for may be on its way,
+/// for seconds on a busy engine.
 const LOOKS: [Duration; 7] = [
     Duration::ZERO,
     Duration::from_millis(150),
@@ -34,8 +36,9 @@ pub(super) struct ContainerOwner {
     pub(super) service: Option<PathBuf>,
 }
 
-/// Removes the containers of `owners`, each as [`Finder::container_owner`](super::Finder::container_owner) wrote it. Takes
-/// seconds; called after the end of the bridge that owned them.
+/// Removes the containers of `owners`, each as
+/// [`Finder::container_owner`](super::Finder::container_owner) wrote it. Takes seconds; called
+/// after the end of the bridge that owned them.
 pub fn remove_leftovers(host: &HostEnv, owners: &[String]) {
     let owners: Vec<ContainerOwner> = owners
         .iter()

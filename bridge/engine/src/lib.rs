@@ -1,13 +1,15 @@
 //! The container engine: found, asked what it can do, and told to run hardened guests.
 //!
-//! Owns the [`Engine`] trait and its types (`spec`), the errors of engines, who owns a container ([`Owner`]), and the search
-//! for an engine ([`Finder`]). One implementation lies beside the trait: `docker`, for every engine that speaks Docker's API.
+//! Owns the [`Engine`] trait and its types (`spec`), the errors of engines, who owns a container
+//! ([`Owner`]), and the search for an engine ([`Finder`]). One implementation lies beside the
+//! trait: `docker`, for every engine that speaks Docker's API.
 //!
-//! Must never know images, sessions, frames or MCP: the sandbox says what to run. Nothing outside `docker` sees a type of
-//! the Docker API, so that an engine without that API can stand beside it.
+//! Must never know images, sessions, frames or MCP: the sandbox says what to run. Nothing outside
+//! `docker` sees a type of the Docker API, so that an engine without that API can stand beside it.
 //!
-//! Entry points: [`Finder::engine`] finds an engine, [`Engine::create`] to [`Engine::start`] run a guest, [`Engine::reap`]
-//! removes what dead bridges left, and [`remove_leftovers`] does the same for one bridge from its guardian.
+//! Entry points: [`Finder::engine`] finds an engine, [`Engine::create`] to [`Engine::start`] run a
+//! guest, [`Engine::reap`] removes what dead bridges left, and [`remove_leftovers`] does the same
+//! for one bridge from its guardian.
 
 use std::fs::File;
 
@@ -34,8 +36,9 @@ pub use spec::{
 
 /// A container engine. Every call except [`Engine::wait`] has a time limit of its own.
 ///
-/// A guest is started by `create`, then `inspect` and `attach` (in parallel, if wished), then `start`. Nothing of the
-/// guest runs before `start`, and an attachment made before it loses no byte.
+/// A guest is started by `create`, then `inspect` and `attach` (in parallel, if wished), then
+/// `start`. Nothing of the guest runs before `start`, and an attachment made before it loses no
+/// byte.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// Which engine this is.
@@ -61,10 +64,10 @@ pub trait Engine: Send + Sync + 'static {
     async fn attach(&self, id: &ContainerId) -> Result<Attached, Error>;
     /// Starts a container that was created.
     async fn start(&self, id: &ContainerId) -> Result<(), Error>;
-    /// Waits for the end of a container. Call it before [`Engine::start`], because a container is removed when it ends.
-    /// Cancel `output_ended` when the container's output has ended: only then is an end that was missed looked for,
-    /// since that costs podman too much while a guest lives. Never returns for a container that is removed before its
-    /// start.
+    /// Waits for the end of a container. Call it before [`Engine::start`], because a container is
+    /// removed when it ends. Cancel `output_ended` when the container's output has ended: only then
+    /// is an end that was missed looked for, since that costs podman too much while a guest lives.
+    /// Never returns for a container that is removed before its start.
     async fn wait(&self, id: &ContainerId, output_ended: CancellationToken) -> Result<Exit, Error>;
     /// Kills and removes a container. One that is already gone counts as removed.
     async fn remove(&self, id: &ContainerId) -> Result<(), Error>;

@@ -1,7 +1,7 @@
 //! Who owns a container, written on it as labels, and which containers have lost their owner.
 //!
-//! A guest ends by itself when its bridge dies, because its standard input closes. Only containers that never started, or
-//! whose engine was down at the time, are left over.
+//! A guest ends by itself when its bridge dies, because its standard input closes. Only containers
+//! that never started, or whose engine was down at the time, are left over.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ pub struct Owner {
     /// A name for this process, different each time.
     instance: String,
     pid: u32,
-    /// When the process started, in the kernel's ticks since boot; with the pid it identifies one process.
+    /// When the process started, in the kernel's ticks since boot; with the pid it identifies one
+    /// process.
     start: String,
     /// Identifies the boot of the host.
     boot: String,
@@ -54,8 +55,8 @@ impl Owner {
         }
     }
 
-    /// The labels of one of this owner's containers. A spare guest has none for a session, since labels cannot be changed
-    /// when a session takes it.
+    /// The labels of one of this owner's containers. A spare guest has none for a session, since
+    /// labels cannot be changed when a session takes it.
     pub fn labels(&self, session: Option<&str>) -> BTreeMap<String, String> {
         let session = session.map(|name| ("session", name.chars().take(128).collect()));
         [
@@ -86,8 +87,8 @@ impl Owner {
         format!("{PREFIX}host={}", self.host)
     }
 
-    /// Whether a container with these labels has lost its owner. A container without an owner, or of another host, is
-    /// left alone.
+    /// Whether a container with these labels has lost its owner. A container without an owner, or
+    /// of another host, is left alone.
     pub(super) fn outlived<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let get = |name: &str| label(&format!("{PREFIX}{name}"));
         if get("host") != Some(&self.host) || get("instance").is_none_or(|it| it == self.instance) {
@@ -125,7 +126,8 @@ impl Process {
         }
     }
 
-    /// From its `stat`. The fields are counted behind the name, which may hold anything; the start is field 22.
+    /// From its `stat`. The fields are counted behind the name, which may hold anything; the start
+    /// is field 22.
     fn read(stat: &str) -> Self {
         let mut fields = stat
             .rsplit_once(')')
@@ -139,7 +141,8 @@ impl Process {
             .map_or(Self::Hidden, |start| Self::Running(start.to_owned()))
     }
 
-    /// Whether the process that started at `start` has ended. A process that cannot be seen is not dead.
+    /// Whether the process that started at `start` has ended. A process that cannot be seen is not
+    /// dead.
     fn is_gone(&self, start: Option<&str>) -> bool {
         match self {
             Self::Running(found) => start != Some(found),

@@ -1,8 +1,9 @@
 //! The guest's system calls: one list, and the profile that docker and podman are given.
 //!
-//! Podman's own profile lets a guest make a user namespace and have every capability in it, and Docker's differs from
-//! release to release. This one is narrower than both and the same everywhere: no namespaces, no mounts, no sockets but
-//! unix ones, no tracing, no kernel keys, no `io_uring`.
+//! Podman's own profile lets a guest make a user namespace and have every capability in it, and
+//! Docker's differs from release to release. This one is narrower than both and the same
+//! everywhere: no namespaces, no mounts, no sockets but unix ones, no tracing, no kernel keys, no
+//! `io_uring`.
 
 use serde_json::{Value, json};
 
@@ -33,7 +34,8 @@ const AF_UNIX: u64 = 1;
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 
-/// The profile for an architecture, in the form that docker and podman share; `None` for an architecture without guests.
+/// The profile for an architecture, in the form that docker and podman share; `None` for an
+/// architecture without guests.
 pub(super) fn profile(architecture: &str) -> Option<Value> {
     let architecture = match architecture {
         "amd64" => "SCMP_ARCH_X86_64",

@@ -10,7 +10,8 @@ use rustix::process::Pid;
 
 use super::protocol::{Guarded, Line};
 
-/// Tells the guardian what to clean up. Cheap to clone; the process ends when the last clone is dropped or the bridge dies.
+/// Tells the guardian what to clean up. Cheap to clone; the process ends when the last clone is
+/// dropped or the bridge dies.
 #[derive(Debug, Clone)]
 pub struct Guardian(Arc<Mutex<State>>);
 
@@ -24,7 +25,8 @@ struct State {
 }
 
 impl Guardian {
-    /// A guardian that runs as `command`, which must call [`run`](super::run). It is started when there is something to guard.
+    /// A guardian that runs as `command`, which must call [`run`](super::run). It is started when
+    /// there is something to guard.
     pub fn new(command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         Self(Arc::new(Mutex::new(State {
             command: command.into_iter().map(Into::into).collect(),
@@ -34,8 +36,8 @@ impl Guardian {
         })))
     }
 
-    /// Containers of `owner` may exist from now on, and are removed with the bridge. The text has a meaning only for whoever
-    /// removes them; it must not contain a line break.
+    /// Containers of `owner` may exist from now on, and are removed with the bridge. The text has a
+    /// meaning only for whoever removes them; it must not contain a line break.
     pub fn guard_containers(&self, owner: String) {
         self.tell(Line::ContainerOwner(owner));
     }
@@ -103,7 +105,8 @@ impl State {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Its own group, so that what kills the bridge's (a terminal, a client) does not reach it.
+            // Its own group, so that what kills the bridge's (a terminal, a client) does not reach
+            // it.
             .process_group(0)
             .spawn()?;
         let input = child.stdin.take();

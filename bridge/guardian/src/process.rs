@@ -13,8 +13,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How often it is looked at meanwhile.
 const LOOKS: u32 = 40;
 
-/// Reads `input` to its end, which is the end of the bridge. Then ends the process groups on the list and calls
-/// `remove_containers` with the owners that were not said to be in order.
+/// Reads `input` to its end, which is the end of the bridge. Then ends the process groups on the
+/// list and calls `remove_containers` with the owners that were not said to be in order.
 pub fn run(input: impl BufRead, remove_containers: impl FnOnce(&[String]) + Send) {
     let guarded = read(input);
     let owners: Vec<String> = guarded.owners.into_iter().collect();
@@ -29,7 +29,8 @@ pub fn run(input: impl BufRead, remove_containers: impl FnOnce(&[String]) + Send
 fn read(mut input: impl BufRead) -> Guarded {
     let mut guarded = Guarded::default();
     let mut line = Vec::new();
-    // A line without its end was cut off by the bridge's death; half a number would be another group.
+    // A line without its end was cut off by the bridge's death; half a number would be another
+    // group.
     while input.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
         if let Some(line) = std::str::from_utf8(&line).ok().and_then(Line::parse) {
             guarded.apply(line);

@@ -2,7 +2,7 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `container-owner TEXT` | containers may exist from now on; TEXT says on which engine and whose |
+//! | `container-owner TEXT` | containers may exist; TEXT says on which engine and whose |
 //! | `in-order` | every container is known to be gone; earlier owners are forgotten |
 //! | `group + N` | the process group N is to end with the bridge |
 //! | `group - N` | the process group N has ended |

@@ -1,5 +1,5 @@
-//! Launching a guest: finds an engine, verifies the image, creates a hardened container from it, compares that with what was
-//! asked for, and starts it.
+//! Launching a guest: finds an engine, verifies the image, creates a hardened container from it,
+//! compares that with what was asked for, and starts it.
 //!
 //! If anything fails once a container exists, or the caller gives up, the container is removed.
 
@@ -49,7 +49,8 @@ struct Shared {
 }
 
 impl Launcher {
-    /// Neither finds nor starts anything yet. `guardian` removes containers should this process be killed.
+    /// Neither finds nor starts anything yet. `guardian` removes containers should this process be
+    /// killed.
     pub fn new(settings: &Settings, guardian: Option<Guardian>) -> Self {
         let shared = Shared {
             finder: Finder::new(settings.engine.clone(), settings.host.clone()),
@@ -78,8 +79,9 @@ impl Launcher {
         &self.shared.images
     }
 
-    /// Waits until every guest that was let go is removed, then ends what was started for the engine. The guardian is told
-    /// that all is in order only if every container is known to be gone.
+    /// Waits until every guest that was let go is removed, then ends what was started for the
+    /// engine. The guardian is told that all is in order only if every container is known to be
+    /// gone.
     pub async fn close(&self) {
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
@@ -117,7 +119,8 @@ impl Launch for Launcher {
                     );
                     let started = start.await;
                     if is_first {
-                        // Whoever waits for the guest does not wait for an engine that is busy with this.
+                        // Whoever waits for the guest does not wait for an engine that is busy with
+                        // this.
                         self.shared.reap(&engine);
                     }
                     match started {
@@ -127,7 +130,8 @@ impl Launch for Launcher {
                 }
                 Err(failure) => failure,
             };
-            // An engine that went away while unused is searched for again, but only once: this very guest may have killed it.
+            // An engine that went away while unused is searched for again, but only once: this very
+            // guest may have killed it.
             let (engine, failure) = failure;
             if let (Some(engine), true) = (engine, failure.is_gone()) {
                 self.shared.finder.forget(&engine).await;
@@ -172,7 +176,8 @@ impl Failure {
 }
 
 impl Shared {
-    /// An engine with a verified image, which the guardian knows of. A failure comes with the engine that it was met on.
+    /// An engine with a verified image, which the guardian knows of. A failure comes with the
+    /// engine that it was met on.
     async fn prepare(
         &self,
         progress: &dyn Progress,
@@ -197,7 +202,8 @@ impl Shared {
         }
     }
 
-    /// Tells the guardian of an engine, before the first container on it. Returns whether the engine is a new one.
+    /// Tells the guardian of an engine, before the first container on it. Returns whether the
+    /// engine is a new one.
     async fn guard(&self, engine: &Arc<dyn Engine>) -> bool {
         let mut guarded = self.guarded.lock().await;
         if guarded
@@ -224,7 +230,8 @@ impl Shared {
         });
     }
 
-    /// Creates and starts the guest in a task of its own, since a caller that gives up half-way would leave a container.
+    /// Creates and starts the guest in a task of its own, since a caller that gives up half-way
+    /// would leave a container.
     async fn start(
         self: Arc<Self>,
         engine: Arc<dyn Engine>,
@@ -273,8 +280,8 @@ impl Shared {
         }
     }
 
-    /// Compares, attaches and starts. Attaching takes podman as long as everything else, so both are asked for at once.
-    /// Nothing of the guest runs before the last step.
+    /// Compares, attaches and starts. Attaching takes podman as long as everything else, so both
+    /// are asked for at once. Nothing of the guest runs before the last step.
     async fn run(
         &self,
         engine: &dyn Engine,

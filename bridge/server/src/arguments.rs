@@ -51,7 +51,7 @@ pub(super) enum Given<T> {
 #[derive(Debug, Default)]
 pub(super) struct GivenArguments {
     pub(super) code: Given<String>,
-    /// Names, or what stands in the place of one.
+    /// Names, or another value instead of a name, as it is shown in the error.
     pub(super) servers: Given<Vec<Result<String, String>>>,
     /// A time limit in whole seconds.
     pub(super) timeout: Given<u64>,

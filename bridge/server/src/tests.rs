@@ -211,10 +211,7 @@ async fn files_are_listed_and_read_as_resources() {
         json!({"uri": uri, "mimeType": "text/csv", "text": "1,2"})
     );
     for (uri, told) in [
-        (
-            "resource://mcp-code-bridge/session/main/files/x",
-            "cannot read file \"x\"",
-        ),
+        ("resource://mcp-code-bridge/session/main/files/x", "no file"),
         (
             "resource://mcp-code-bridge/session/old/files/x",
             "has no sandbox now",

@@ -78,7 +78,7 @@ impl File {
                 Err(kind) => problems.push(Problem::Value {
                     origin: origin(),
                     value: kind.to_owned(),
-                    accepts: known.accepts.to_owned(),
+                    accepts: known.accepts.clone(),
                 }),
             }
         }

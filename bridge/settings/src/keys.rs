@@ -60,7 +60,7 @@ pub fn help() -> String {
 pub fn flag_help(name: &str) -> String {
     key(name).map_or_else(String::new, |key| {
         let mut letters = key.about.chars();
-        let first = letters.next().map(|letter| letter.to_uppercase());
+        let first = letters.next().map(char::to_uppercase);
         let about = first.into_iter().flatten().chain(letters);
         format!("{}: {}", about.collect::<String>(), key.accepts)
     })

@@ -323,7 +323,10 @@ impl Kind for Cpus {
     type Value = Option<f64>;
 
     fn parse(&self, text: &str) -> Option<Option<f64>> {
-        unless(parse::NONE, text, |text| parse::cpus(text, Self::MOST))
+        if text.eq_ignore_ascii_case(parse::NONE) {
+            return Some(None);
+        }
+        parse::cpus(text, Self::MOST).map(Some)
     }
 
     fn accepts(&self) -> String {
@@ -348,7 +351,10 @@ impl Kind for LoopbackAddress {
     type Value = Option<SocketAddr>;
 
     fn parse(&self, text: &str) -> Option<Option<SocketAddr>> {
-        unless(parse::NONE, text, parse::loopback)
+        if text.eq_ignore_ascii_case(parse::NONE) {
+            return Some(None);
+        }
+        parse::loopback(text).map(Some)
     }
 
     fn accepts(&self) -> String {
@@ -459,15 +465,6 @@ pub(super) const ENGINES: Choice<Option<EngineKind>> = Choice {
 
 fn within<T: PartialOrd + Copy>(value: T, from: T, to: T) -> Option<T> {
     (value >= from && value <= to).then_some(value)
-}
-
-/// `Some(None)` for `word`, otherwise what `parse` makes of the text.
-fn unless<T>(word: &str, text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
-    if text.eq_ignore_ascii_case(word) {
-        Some(None)
-    } else {
-        parse(text).map(Some)
-    }
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -204,19 +204,19 @@ pub enum OutputMode {
 
 impl Default for Limits {
     fn default() -> Self {
-        load::defaults(|reader| reader.limits())
+        load::defaults().0
     }
 }
 
 impl Default for StoreLimits {
     fn default() -> Self {
-        load::defaults(|reader| reader.store())
+        load::defaults().2
     }
 }
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        load::defaults(|reader| reader.session())
+        load::defaults().1
     }
 }
 

@@ -42,10 +42,12 @@ pub fn check_file(path: &Path) -> Result<(), Error> {
     Settings::load(&overrides, &host).map(drop)
 }
 
-/// A part of the settings as it is where no source says anything.
-pub(super) fn defaults<T>(part: impl FnOnce(&mut Reader<'_>) -> T) -> T {
+/// The parts of the settings that have defaults of their own, as they are where no source says
+/// anything.
+pub(super) fn defaults() -> (Limits, SessionSettings, StoreLimits) {
     let (overrides, host) = (Overrides::default(), HostEnv::fake([]));
-    part(&mut Reader::without_sources(&overrides, &host))
+    let mut reader = Reader::without_sources(&overrides, &host);
+    (reader.limits(), reader.session(), reader.store())
 }
 
 impl Reader<'_> {
@@ -95,7 +97,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn limits(&mut self) -> Limits {
+    fn limits(&mut self) -> Limits {
         Limits {
             memory_bytes: self.value(&table::MEMORY),
             pids: self.value(&table::PIDS),
@@ -106,7 +108,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn session(&mut self) -> SessionSettings {
+    fn session(&mut self) -> SessionSettings {
         let given_max = self.given(&table::MAX_TIMEOUT);
         // Only two values that were both given can contradict each other.
         let given = self.given_if(&table::TIMEOUT, |time| {
@@ -137,7 +139,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn store(&mut self) -> StoreLimits {
+    fn store(&mut self) -> StoreLimits {
         StoreLimits {
             value_bytes: self.value(&table::STORE_VALUE),
             memory_bytes: self.value(&table::STORE_MEMORY),

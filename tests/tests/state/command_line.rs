@@ -39,7 +39,10 @@ fn command_line_shows_and_deletes_memories_and_tools() {
     let gone = command(&state, &["memory", "delete", "a b"]);
     assert_eq!(
         (gone.code, gone.stderr.trim()),
-        (Some(1), "mcp-code-bridge: no memory \"a b\"")
+        (
+            Some(1),
+            "mcp-code-bridge: no memory \"a b\"; `mcp-code-bridge memory list` shows all"
+        )
     );
     assert!(
         command(&state, &["tools", "list"])

@@ -92,7 +92,7 @@ fn new_files_look_like_those_of_their_clients() {
     let mut all = String::new();
     for file in machine.search_paths().client_files() {
         if file.scope == Scope::User {
-            all += &format!("--- {}\n{}", file.client.name, add(&file));
+            all.extend(["--- ", file.client.name, "\n", &add(&file)]);
         }
     }
     insta::assert_snapshot!(all);

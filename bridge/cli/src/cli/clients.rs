@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use bridge_catalog::SearchPaths;
-use bridge_catalog::register::{CLIENTS, ClientFile, Edit, EditError, Entry, Scope};
+use bridge_catalog::register::{CLIENTS, ClientFile, Edit, EditError, Entry, Registered, Scope};
 use bridge_common::host::HostEnv;
 use bridge_common::similar::closest;
 use clap::{Args, Subcommand, ValueEnum};
@@ -253,13 +253,16 @@ fn program(host: &HostEnv) -> Result<String, String> {
     let path: Option<PathBuf> = found.or_else(|| here.map(Path::to_owned));
     let path = path.ok_or("cannot find this program: name it with --command")?;
     let path = path.into_os_string().into_string();
-    path.map_err(|path| format!("{path:?} is not UTF-8: name the program with --command"))
+    path.map_err(|path| {
+        let path = path.display();
+        format!("the path {path} is not UTF-8: name the program with --command")
+    })
 }
 
 /// What is known of one file: the names of the bridge's entries there, or why that cannot be told.
 fn own_entries(file: &ClientFile) -> Result<Vec<(String, String)>, EditError> {
     let servers = file.servers()?;
-    let own = servers.into_iter().filter(|server| server.is_own());
+    let own = servers.into_iter().filter(Registered::is_own);
     Ok(own
         .map(|server| (server.name, server.command.unwrap_or_default()))
         .collect())

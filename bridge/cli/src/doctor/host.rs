@@ -1,5 +1,5 @@
-//! What rootless podman needs from the host: a runtime folder (E1), user ranges (E2), newuidmap (E3), user namespaces (E4).
-//! Only what is wrong is shown.
+//! What rootless podman needs from the host: a runtime folder (E1), user ranges (E2), newuidmap
+//! (E3), user namespaces (E4). Only what is wrong is shown.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -108,7 +108,8 @@ impl<'a> Host<'a> {
         )
     }
 
-    /// The user's name from `/etc/passwd`. Users from elsewhere may have their ranges elsewhere too: then nothing is said.
+    /// The user's name from `/etc/passwd`. Users from elsewhere may have their ranges elsewhere
+    /// too: then nothing is said.
     fn user_name(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.env.at("/etc/passwd")).ok()?;
         text.lines().find_map(|line| {
@@ -127,8 +128,8 @@ impl<'a> Host<'a> {
                 return Some(Check::ok("idmap", "E3", found, expected).but(Outcome::Fail, fix));
             };
             let facts = std::fs::metadata(&program).ok()?;
-            // File capabilities do the same as setuid, but are not visible here. Only a program that does not belong to
-            // root is certainly useless.
+            // File capabilities do the same as setuid, but are not visible here. Only a program
+            // that does not belong to root is certainly useless.
             if facts.mode() & 0o4000 == 0 && facts.uid() != 0 {
                 let found = format!("{} is not setuid root", program.display());
                 let fix = format!(

@@ -51,8 +51,9 @@ async fn version_of(program: &str) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// Reads what `runc --version` prints. The escapes are races between mounts and the start (CVE-2025-31133, CVE-2025-52565,
-/// CVE-2025-52881), and before 1.1.12 an open descriptor (CVE-2024-21626).
+/// Reads what `runc --version` prints. The escapes are races between mounts and the start
+/// (CVE-2025-31133, CVE-2025-52565, CVE-2025-52881), and before 1.1.12 an open descriptor
+/// (CVE-2024-21626).
 fn judge(output: &str) -> Option<Check> {
     let word = output.lines().next()?.strip_prefix("runc version ")?;
     let numbers: Vec<u32> = word

@@ -1,4 +1,5 @@
-//! The check of MCP server definitions (S0). No server is started; a bad definition does not affect the sandbox.
+//! The check of MCP server definitions (S0). No server is started; a bad definition does not affect
+//! the sandbox.
 
 use std::fmt::Write as _;
 
@@ -12,7 +13,7 @@ const SHOWN: usize = 5;
 
 const EXPECTED: &str = "valid definitions";
 
-/// How many servers are defined and what is wrong with them, or why there is no catalog.
+/// How many servers are defined and what is wrong with them, or why the catalog is missing.
 pub(super) fn examine(catalog: Result<&Catalog, &str>) -> Check {
     let catalog = match catalog {
         Ok(catalog) => catalog,

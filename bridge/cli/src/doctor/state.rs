@@ -76,7 +76,8 @@ fn first_existing(folder: &Path) -> Option<&Path> {
     folder.ancestors().skip(1).find(|parent| parent.is_dir())
 }
 
-/// Writes a file and removes it: permissions say nothing of read-only mounts, quotas and full disks.
+/// Writes a file and removes it: permissions say nothing of read-only mounts, quotas and full
+/// disks.
 fn probe(folder: &Path) -> std::io::Result<()> {
     tempfile::Builder::new()
         .prefix(".mcp-code-bridge-probe")

@@ -38,8 +38,8 @@ pub(crate) fn candidates(host: &HostEnv, settings: &EngineSettings) -> Vec<Candi
             Some(EngineKind::Podman),
         ));
     }
-    // Docker's variable names podman's socket on many machines, so it counts whichever engine is asked for; but where
-    // podman is asked for, it may well be about something else.
+    // Docker's variable names podman's socket on many machines, so it counts whichever engine is
+    // asked for; but where podman is asked for, it may well be about something else.
     if let Some(address) = host.variable("DOCKER_HOST") {
         let mut candidate = named(
             address,
@@ -91,8 +91,8 @@ fn tls_of_variables(host: &HostEnv) -> Option<TlsFiles> {
     Some(TlsFiles::in_folder(&folder))
 }
 
-/// The chosen docker context. Chosen for the docker command and not for the bridge, it is tried first and not alone,
-/// unless `DOCKER_CONTEXT` names it.
+/// The chosen docker context. Chosen for the docker command and not for the bridge, it is tried
+/// first and not alone, unless `DOCKER_CONTEXT` names it.
 fn context(host: &HostEnv) -> Option<Candidate> {
     let explicit = host.variable("DOCKER_CONTEXT").is_some();
     let (name, address, text) = match contexts::current(host) {

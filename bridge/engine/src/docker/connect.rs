@@ -1,4 +1,5 @@
-//! Connecting to an address: who answers there, and a client that speaks the version of the API that both sides know.
+//! Connecting to an address: who answers there, and a client that speaks the version of the API
+//! that both sides know.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::{ConnectError, Identity};
 use bridge_common::error::{causes, io_reason};
 use bridge_settings::EngineKind;
 
-/// How long an address has to answer. Podman behind a systemd socket takes a second to start on a slow machine.
+/// How long an address has to answer. Podman behind a systemd socket takes a second to start on a
+/// slow machine.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Seconds that bollard waits for the head of an answer; every call has its own, shorter deadline.
 const CLIENT_SECONDS: u64 = 600;
@@ -47,8 +49,8 @@ async fn connect_at_leisure(address: &Address, origin: &str) -> Result<Connectio
                 &pong.api_version,
             );
             let client = client.map_err(|error| innermost(&error))?;
-            // A socket on Linux is this machine's, unless somebody forwards it; elsewhere it always leads into a
-            // virtual machine, of the same processor as a rule but not surely.
+            // A socket on Linux is this machine's, unless somebody forwards it; elsewhere it always
+            // leads into a virtual machine, of the same processor as a rule but not surely.
             let architecture = if cfg!(target_os = "linux") {
                 local_architecture().to_owned()
             } else {
@@ -79,7 +81,8 @@ async fn connect_at_leisure(address: &Address, origin: &str) -> Result<Connectio
     }
 }
 
-/// With certificates the client asks `/version`, which is slow on podman; over a network that hardly matters.
+/// With certificates the client asks `/version`, which is slow on podman; over a network that
+/// hardly matters.
 async fn connect_with_tls(
     address: &Address,
     host: &str,
@@ -183,7 +186,8 @@ pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> ConnectErr
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return error.into();
     }
-    // The HTTP client names a connection that ended in the middle of an answer without a cause of its own.
+    // The HTTP client names a connection that ended in the middle of an answer without a cause of
+    // its own.
     match cause.downcast_ref::<hyper::Error>() {
         Some(error) if !error.is_parse() && !error.is_user() => ConnectError::closed(),
         _ => ConnectError::Client(cause.to_string()),

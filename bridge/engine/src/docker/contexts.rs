@@ -55,7 +55,8 @@ pub(super) fn docker_dir(host: &HostEnv) -> Option<PathBuf> {
     }
 }
 
-/// The context in use; `None` for the default one. The error is the name of the context and what is wrong with it.
+/// The context in use; `None` for the default one. The error is the name of the context and what is
+/// wrong with it.
 pub(super) fn current(host: &HostEnv) -> Result<Option<Context>, (String, String)> {
     let Some(folder) = docker_dir(host) else {
         return Ok(None);

@@ -31,19 +31,20 @@ const UNKNOWN: Exit = Exit {
 };
 
 impl DockerEngine {
-    /// Waits for the end of a container. Once `output_ended` is cancelled, a container that is already gone counts too.
+    /// Waits for the end of a container. Once `output_ended` is cancelled, a container that is
+    /// already gone counts too.
     pub(super) async fn wait_for_end(
         &self,
         id: &ContainerId,
         output_ended: CancellationToken,
     ) -> Result<Exit, Error> {
-        // `next-exit` never comes for a guest that had ended before it was asked. `removed` always comes; but podman then
-        // says 0 of every status, and docker comes later with it.
+        // `next-exit` never comes for a guest that had ended before it was asked. `removed` always
+        // comes; but podman then says 0 of every status, and docker comes later with it.
         let told = self.identity.kind == EngineKind::Docker;
         let exit = pin!(self.wait_until(id, "next-exit"));
         let removed = pin!(async {
-            // Docker is told of a removal; podman looks for it until it is there: four times a second, and before 4.6
-            // without a pause, which keeps a processor busy.
+            // Docker is told of a removal; podman looks for it until it is there: four times a
+            // second, and before 4.6 without a pause, which keeps a processor busy.
             if !told {
                 output_ended.cancelled().await;
             }
@@ -110,7 +111,8 @@ impl DockerEngine {
                 Err(Error::Rejected { status: 409, .. }) => {
                     return self.until_removed(id, act).await;
                 }
-                // Podman cannot remove what has just ended by itself; a little later it can, or it is gone.
+                // Podman cannot remove what has just ended by itself; a little later it can, or it
+                // is gone.
                 Err(Error::Rejected { .. }) if tries < REMOVE_TRIES => tries += 1,
                 result => return result,
             }

@@ -1,8 +1,8 @@
 //! The hardened container, in terms of Docker's API and of podman's dialect of it.
 //!
-//! Everything that a guest is kept from is decided here. What the dialects do not share: podman takes the seccomp profile
-//! as a path on its own machine and masked paths as a security option, and adds writable folders to a read-only root that
-//! must be closed by name.
+//! Everything that a guest is kept from is decided here. What the dialects do not share: podman
+//! takes the seccomp profile as a path on its own machine and masked paths as a security option,
+//! and adds writable folders to a read-only root that must be closed by name.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ use bridge_settings::EngineKind;
 const SCRATCH: &str = "rw,noexec,nosuid,nodev,mode=1777";
 /// Options of folders that podman would leave writable without bound.
 const CLOSED: &str = "ro,noexec,nosuid,nodev,size=4k";
-/// Writable folders and their sizes. Without `/dev/shm` neither locks nor pools of `multiprocessing` work.
+/// Writable folders and their sizes. Without `/dev/shm` neither locks nor pools of
+/// `multiprocessing` work.
 const SCRATCH_FOLDERS: [(&str, &str); 4] = [
     ("/tmp", "64m"),
     ("/workspace", "128m"),
@@ -26,8 +27,8 @@ const SCRATCH_FOLDERS: [(&str, &str); 4] = [
     ("/dev/shm", "64m"),
 ];
 
-/// Files that reveal the host, its hardware or its other users, and that guests do not need. Below `/sys` only the
-/// container's own cgroup stays, because the guest reports its limits from there.
+/// Files that reveal the host, its hardware or its other users, and that guests do not need. Below
+/// `/sys` only the container's own cgroup stays, because the guest reports its limits from there.
 pub(super) const MASKED: [&str; 62] = [
     "/dev/mqueue",
     "/etc/hosts",
@@ -92,7 +93,8 @@ pub(super) const MASKED: [&str; 62] = [
     "/sys/module",
     "/sys/power",
 ];
-/// Docker's own list of read-only paths. It is sent in full, since an engine might drop it where only masked paths are given.
+/// Docker's own list of read-only paths. It is sent in full, since an engine might drop it where
+/// only masked paths are given.
 const READ_ONLY: [&str; 5] = [
     "/proc/bus",
     "/proc/fs",
@@ -103,6 +105,10 @@ const READ_ONLY: [&str; 5] = [
 
 /// The host name inside the guest.
 const HOSTNAME: &str = "guest";
+
+/// The process limit of the guests' user, for podman: without a number it asks for more than it
+/// lets itself have. Each guest is limited by its cgroup.
+const PROCESSES: u64 = 16 << 10;
 
 /// What the dialect needs to know besides the specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +130,23 @@ pub(super) struct Ceiling {
     pub(super) processes: Option<u64>,
 }
 
+impl Ceiling {
+    /// The most that a process of the engine may have. It matters only for an engine that runs as
+    /// root on this machine, which may lack the right to raise limits, as in containers; an engine
+    /// without root asks for no more than it has.
+    pub(super) fn of_engine(owner: Option<u32>) -> Self {
+        use rustix::process::{Resource, getrlimit};
+        if owner.is_none() || !cfg!(target_os = "linux") {
+            return Self::default();
+        }
+        let processes = getrlimit(Resource::Nproc).maximum.unwrap_or(PROCESSES);
+        Self {
+            open_files: getrlimit(Resource::Nofile).maximum,
+            processes: (owner == Some(0)).then(|| processes.min(PROCESSES)),
+        }
+    }
+}
+
 /// The request that creates the container.
 pub(super) fn create_body(spec: &ContainerSpec, dialect: &Dialect<'_>) -> ContainerCreateBody {
     let (user, group) = spec.limits.user;
@@ -135,7 +158,8 @@ pub(super) fn create_body(spec: &ContainerSpec, dialect: &Dialect<'_>) -> Contai
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         open_stdin: Some(true),
-        // Both together end and remove the guest when the bridge's connection goes, however the bridge died.
+        // Both together end and remove the guest when the bridge's connection goes, however the
+        // bridge died.
         stdin_once: Some(true),
         tty: Some(false),
         network_disabled: Some(true),

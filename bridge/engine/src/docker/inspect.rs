@@ -1,7 +1,7 @@
 //! Compares what the engine really created with what was asked for.
 //!
-//! Engines silently drop what they cannot do: rootless podman on cgroup v1 answers 201 without a warning and sets neither
-//! limit. So only what the engine states afterwards counts.
+//! Engines silently drop what they cannot do: rootless podman on cgroup v1 answers 201 without a
+//! warning and sets neither limit. So only what the engine states afterwards counts.
 
 use bollard::models::{ContainerInspectResponse, HostConfig};
 
@@ -82,7 +82,8 @@ pub(super) fn compare(found: &ContainerInspectResponse, spec: &ContainerSpec) ->
     }
 }
 
-/// Names of variables that come neither from the image nor from the engine itself. Their values may be secret.
+/// Names of variables that come neither from the image nor from the engine itself. Their values may
+/// be secret.
 fn foreign_variables(found: &[String], image: &[String]) -> Vec<String> {
     found
         .iter()

@@ -1,7 +1,7 @@
 //! Lists and descriptions of containers, of which only what is needed is read.
 //!
-//! Podman names states that Docker's API does not have (`stopped`, `initialized`), mostly for a moment. A container in such a
-//! state must hide neither the others nor itself.
+//! Podman names states that Docker's API does not have (`stopped`, `initialized`), mostly for a
+//! moment. A container in such a state must hide neither the others nor itself.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::{DockerEngine, QUESTION};
 use crate::{ContainerId, Error};
 
-/// How often a refused list is asked for again: podman refuses it when a container is removed meanwhile.
+/// How often a refused list is asked for again: podman refuses it when a container is removed
+/// meanwhile.
 const TRIES: u32 = 10;
 /// How long to wait in between.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -93,7 +94,8 @@ impl DockerEngine {
     }
 }
 
-/// Reads an answer that does not fit bollard's types with `take`; returns the old error where that fails too.
+/// Reads an answer that does not fit bollard's types with `take`; returns the old error where that
+/// fails too.
 fn raw<T, R: for<'a> Deserialize<'a>>(
     error: ApiError,
     take: impl FnOnce(R) -> Result<T, serde_json::Error>,

@@ -1,7 +1,7 @@
 //! The first question to an address: whether an engine answers there, and which.
 //!
-//! The question is `/_ping`, not `/version`: its headers say enough, and podman takes a third of a second over `/version`
-//! (it runs its helpers to ask for theirs) but a millisecond over this.
+//! The question is `/_ping`, not `/version`: its headers say enough, and podman takes a third of a
+//! second over `/version` (it runs its helpers to ask for theirs) but a millisecond over this.
 
 use std::pin::pin;
 
@@ -45,8 +45,8 @@ pub(super) async fn ping(
         .header(CONNECTION, "close")
         .body(Empty::<Bytes>::new())
         .map_err(|error| ConnectError::Client(error.to_string()))?;
-    // The head of the answer is enough: a wedged engine may keep the connection open. One that closes it has
-    // answered, or will not.
+    // The head of the answer is enough: a wedged engine may keep the connection open. One that
+    // closes it has answered, or will not.
     let answer = match select(pin!(sender.send_request(question)), pin!(connection)).await {
         Either::Left((answer, _)) => answer,
         Either::Right((_, answer)) => answer.await,

@@ -1,5 +1,5 @@
-//! Podman where it is installed and does not run: its service, which the bridge starts for itself, and its virtual
-//! machine, where it needs one.
+//! Podman where it is installed and does not run: its service, which the bridge starts for itself,
+//! and its virtual machine, where it needs one.
 
 mod machine;
 mod service;

@@ -1,7 +1,8 @@
 //! The seccomp profile as a file, for podman, which takes it by path on its own machine.
 //!
-//! The file is named by its content and shared by all bridges of a user, so that nothing has to be cleaned up and no
-//! bridge can change it under another. It is not secret: a podman of another user must be able to read it.
+//! The file is named by its content and shared by all bridges of a user, so that nothing has to be
+//! cleaned up and no bridge can change it under another. It is not secret: a podman of another user
+//! must be able to read it.
 
 use std::fs;
 use std::io::Write;
@@ -13,8 +14,9 @@ use sha2::{Digest, Sha256};
 use bridge_common::error::io_reason as reason;
 use bridge_common::host::HostEnv;
 
-/// Folders in which podman may find the file, best first. Not all are visible to podman where it or the bridge has a
-/// private `/tmp`, or where it runs in a virtual machine that shares only some folders.
+/// Folders in which podman may find the file, best first. Not all are visible to podman where it or
+/// the bridge has a private `/tmp`, or where it runs in a virtual machine that shares only some
+/// folders.
 pub(super) fn places(host: &HostEnv) -> Vec<PathBuf> {
     let mut places = vec![
         host.temporary()
@@ -42,7 +44,8 @@ pub(super) fn ensure(folder: &Path, uid: u32, text: &str) -> Result<PathBuf, Str
     Ok(file)
 }
 
-/// Makes a folder that only this user can write to. In a shared `/tmp` somebody else may have made it first.
+/// Makes a folder that only this user can write to. In a shared `/tmp` somebody else may have made
+/// it first.
 fn own(folder: &Path, uid: u32) -> Result<(), String> {
     let named = |problem: &str| format!("{}: {problem}", folder.display());
     match fs::create_dir_all(folder) {

@@ -1,5 +1,5 @@
-//! Why an engine refused a request. The API says no more than a status and a sentence: the sentences that are known are read
-//! here, once, and everything else asks the type.
+//! Why an engine refused a request. The API says no more than a status and a sentence: the
+//! sentences that are known are read here, once, and everything else asks the type.
 
 use crate::RejectionCause;
 

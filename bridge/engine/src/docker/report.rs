@@ -5,7 +5,8 @@ use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 use crate::{EngineReport, Identity};
 use bridge_settings::{EngineKind, Limit};
 
-/// Reads `/info`. `owner` is the user whose socket the engine answers on, where it is on this machine.
+/// Reads `/info`. `owner` is the user whose socket the engine answers on, where it is on this
+/// machine.
 pub(super) fn read(identity: &Identity, info: &SystemInfo, owner: Option<u32>) -> EngineReport {
     let said_rootless = info
         .security_options
@@ -29,7 +30,8 @@ pub(super) fn read(identity: &Identity, info: &SystemInfo, owner: Option<u32>) -
     // Podman says that it can, whatever the user's rights; without root, cgroup v1 never lets it.
     let never = (rootless && cgroup_version == Some(1)).then_some(false);
     needs(never.or(info.memory_limit), Limit::Memory);
-    // Podman looks for the swap controller in the root of the hierarchy, where cgroup v2 never has it.
+    // Podman looks for the swap controller in the root of the hierarchy, where cgroup v2 never has
+    // it.
     if identity.kind == EngineKind::Docker {
         needs(info.swap_limit, Limit::Memory);
     }

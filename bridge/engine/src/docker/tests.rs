@@ -26,8 +26,8 @@ struct Scripted {
 }
 
 impl Scripted {
-    /// `script` is given the method and the path from `containers/` on, without its query, but with the condition of a wait.
-    /// A status of 0 means that no answer comes.
+    /// `script` is given the method and the path from `containers/` on, without its query, but with
+    /// the condition of a wait. A status of 0 means that no answer comes.
     async fn new(script: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("engine.sock");

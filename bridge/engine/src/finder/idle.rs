@@ -1,4 +1,5 @@
-//! Stops a podman machine that the bridge started, once it is idle and no container of anybody runs in it.
+//! Stops a podman machine that the bridge started, once it is idle and no container of anybody runs
+//! in it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -21,7 +21,8 @@ pub(super) struct ContainerGuest {
     engine: Arc<dyn Engine>,
     id: ContainerId,
     attached: Option<Attached>,
-    /// Waited for from before the start, so that the end cannot be missed, and as long as the guest is here.
+    /// Waited for from before the start, so that the end cannot be missed, and as long as the guest
+    /// is here.
     exit: SharedFuture<BoxFuture<'static, Result<Exit, Error>>>,
     output_ended: CancellationToken,
     limits: Limits,
@@ -48,7 +49,8 @@ impl ContainerGuest {
         let output_ended = CancellationToken::new();
         let ended = output_ended.clone();
         let task = tokio::spawn(async move { waiting.wait(&awaited, ended).await });
-        // Not among the tracked tasks, which are awaited at the end: it may have nothing to wait for, and then never ends.
+        // Not among the tracked tasks, which are awaited at the end: it may have nothing to wait
+        // for, and then never ends.
         let task = AbortOnDropHandle::new(task);
         let unknown = Exit {
             code: -1,

@@ -94,8 +94,8 @@ fn not_as_asked(engine: &str, differences: &[String]) -> String {
     )
 }
 
-/// Compares what the kernel shows the guest with what was asked for. For a limit that the guest cannot see, the engine's
-/// word counts.
+/// Compares what the kernel shows the guest with what was asked for. For a limit that the guest
+/// cannot see, the engine's word counts.
 pub(super) fn check(
     report: &GuestReport,
     limits: &Limits,

@@ -1,7 +1,8 @@
-//! Which containers of this bridge may exist: counted from before one is asked for until it is known to be gone.
+//! Which containers of this bridge may exist: counted from before one is asked for until it is
+//! known to be gone.
 //!
-//! The bridge says that all is in order only when none is left. A request that an engine did not answer may still be
-//! carried out after the bridge's end, so its container counts until then.
+//! The bridge says that all is in order only when none is left. A request that an engine did not
+//! answer may still be carried out after the bridge's end, so its container counts until then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger(Arc<AtomicUsize>);
 
-/// One container that may exist. Dropped without [`Entry::settle`], it counts until the bridge ends.
+/// One container that may exist. Dropped without [`Entry::settle`], it counts until the bridge
+/// ends.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Entry(Arc<AtomicUsize>);

@@ -1,7 +1,8 @@
-//! The virtual machine that podman runs in on macOS and Windows, or on Linux where somebody made one.
+//! The virtual machine that podman runs in on macOS and Windows, or on Linux where somebody made
+//! one.
 //!
-//! Started when it is stopped, and stopped again only if the bridge started it and nothing runs in it any more. What the
-//! user chose for it, such as rootless, stays as it is.
+//! Started when it is stopped, and stopped again only if the bridge started it and nothing runs in
+//! it any more. What the user chose for it, such as rootless, stays as it is.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,7 +1,8 @@
 //! `podman system service`, run by the bridge on a socket of its own.
 //!
-//! It must end with the bridge, however the bridge ends: by SIGTERM when the bridge ends in good order, by the kernel's
-//! parent-death signal when it is killed, and by podman's own idle timeout where neither works.
+//! It must end with the bridge, however the bridge ends: by SIGTERM when the bridge ends in good
+//! order, by the kernel's parent-death signal when it is killed, and by podman's own idle timeout
+//! where neither works.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -18,7 +19,8 @@ use tokio::sync::watch;
 use bridge_common::error::io_reason as reason;
 use bridge_common::host::HostEnv;
 
-/// Seconds without a connection after which podman ends its service: an attached guest counts as one.
+/// Seconds without a connection after which podman ends its service: an attached guest counts as
+/// one.
 const IDLE_SECONDS: &str = "60";
 /// How long the service has to start listening; the very first start of podman creates its storage.
 const LISTENS: Duration = Duration::from_secs(30);
@@ -59,7 +61,8 @@ impl Service {
         };
         let process = Arc::new(Mutex::new(None));
         let (tell, ended) = watch::channel(None);
-        // The parent-death signal comes when the *thread* that started the process ends, so it gets one that stays.
+        // The parent-death signal comes when the *thread* that started the process ends, so it gets
+        // one that stays.
         let held = process.clone();
         let (started, start) = tokio::sync::oneshot::channel();
         std::thread::Builder::new()
@@ -129,7 +132,8 @@ impl Service {
     }
 
     fn signal(&self, signal: Signal) {
-        // Held while signalling: as long as the number stands there, the process has not been reaped.
+        // Held while signalling: as long as the number stands there, the process has not been
+        // reaped.
         if let Some(process) = *lock(&self.process) {
             let _ = kill_process_group(process, signal);
         }
@@ -168,7 +172,8 @@ fn command(program: &Path, host: &HostEnv, socket: &Path) -> Command {
         _ => Command::new(program),
     };
     if let Some(folder) = socket.parent() {
-        // Podman's helpers write files where they are (conmon one named `oom`), which must not be the user's folder.
+        // Podman's helpers write files where they are (conmon one named `oom`), which must not be
+        // the user's folder.
         command.current_dir(folder);
     }
     command
@@ -195,7 +200,8 @@ fn attend(mut child: Child, process: &Mutex<Option<Pid>>) -> String {
         }
     }
     if let Some(pid) = *lock(process) {
-        // Without reaping, so that the number cannot become another process's before it is forgotten.
+        // Without reaping, so that the number cannot become another process's before it is
+        // forgotten.
         let _ = waitid(
             WaitId::Pid(pid),
             WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
