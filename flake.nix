@@ -30,7 +30,7 @@
         // lib.optionalAttrs (lib.elem system linux) { inherit (own) guest-image; }
       );
 
-      # Where there is no guest image, asking for it has to say why: commands look here after `packages`.
+      # Asking for the guest image says why a system has none: commands look here after `packages`.
       legacyPackages = eachOf darwin (system: _: { inherit (ownFor system) guest-image; });
 
       apps = each (

@@ -12,7 +12,7 @@
 }:
 
 let
-  # There is no image for a Mac; users of one name an archive themselves.
+  # No image is built on a Mac; its users name an archive themselves.
   image = if stdenv.hostPlatform.isLinux then guest-image else null;
   settings =
     lib.optional (image != null) "--set-default MCP_BRIDGE_IMAGE_ARCHIVE ${image.archive}"

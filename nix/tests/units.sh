@@ -27,7 +27,7 @@ unset SYSTEMD_UNIT_PATH
 # 2. Hardened: systemd's own account of exposure, below 2.5 of 10.
 for unit in "$files"/{system,servers}/*.service; do
   name=$(basename "$unit")
-  # Judged under a name that is no template's.
+  # Judged under a name that does not belong to a template.
   cp --remove-destination "$unit" "${name/@./-connection.}"
   analyze security --offline=yes --threshold=25 "./${name/@./-connection.}" >judged || { cat judged >&2; exit 1; }
   tail -n 1 judged

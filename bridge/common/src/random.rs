@@ -6,7 +6,7 @@ use std::io;
 const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
 
 /// A word of so many characters, with five random bits in each. Fails only where the operating system has no source of
-/// randomness; there is no guessable substitute.
+/// randomness; it never falls back to a guessable word.
 pub fn word(characters: usize) -> io::Result<String> {
     let mut bytes = vec![0; characters];
     getrandom::fill(&mut bytes)?;

@@ -160,7 +160,7 @@ impl Reader<'_> {
         self.problems.push(Problem::Value {
             origin: Origin::Variable(table::STATE_DIR.variable),
             value: String::new(),
-            accepts: "a folder: HOME is not set, so there is no default".to_owned(),
+            accepts: "a folder, since the default is below HOME, which is not set".to_owned(),
         });
         PathBuf::new()
     }
