@@ -153,7 +153,7 @@ fn download_missing(
     let downloader = Downloader::new();
     let total: u64 = missing.iter().map(|input| input.size()).sum();
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let received = |bytes| {
+    let on_bytes = |bytes| {
         let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
         progress.report("downloading packages", done.min(total), Some(total));
     };
@@ -164,7 +164,7 @@ fn download_missing(
             scope.spawn(move || {
                 while let Some(input) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let result =
-                        from_origins(downloader, input, origins, scratch.path(), &received);
+                        from_origins(downloader, input, origins, scratch.path(), &on_bytes);
                     // The receiver outlives this scope.
                     let _ = sender.send((input.sha256(), result));
                 }

@@ -235,7 +235,7 @@ fn wrong_addresses_and_token_files_are_named() {
         let (code, told) = run(&["--http", address]);
         assert_eq!(code, Some(2), "{address}: {told}");
         assert!(
-            told.contains("--http is") && told.contains("a loopback address"),
+            told.contains("invalid --http") && told.contains("a loopback address"),
             "{told}"
         );
     }

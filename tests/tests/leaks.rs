@@ -190,7 +190,7 @@ fn unanswered_creation(engine: &EngineUnderTest, socket: &Path) -> mpsc::Receive
             );
             let noted = Arc::clone(&asked);
             std::thread::spawn(move || {
-                let mut bytes = [0; 64 << 10];
+                let mut bytes = vec![0; 64 << 10];
                 while let Ok(count @ 1..) = from_client.read(&mut bytes) {
                     if String::from_utf8_lossy(&bytes[..count]).contains("/containers/create") {
                         noted.store(true, Ordering::SeqCst);
@@ -204,7 +204,7 @@ fn unanswered_creation(engine: &EngineUnderTest, socket: &Path) -> mpsc::Receive
             let (mut from_engine, mut to_client) = (engine, client);
             let tell = tell.clone();
             std::thread::spawn(move || {
-                let mut bytes = [0; 64 << 10];
+                let mut bytes = vec![0; 64 << 10];
                 while let Ok(count @ 1..) = from_engine.read(&mut bytes) {
                     if asked.load(Ordering::SeqCst) {
                         // The container was made, and the answer is dropped.

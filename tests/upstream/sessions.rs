@@ -251,6 +251,6 @@ async fn changes_are_announced_on_the_stream_of_no_request() {
     let mut changes = world.upstreams.changes();
     world.call("echo", json!({})).await.unwrap();
     let patience = std::time::Duration::from_secs(20);
-    let changed = tokio::time::timeout(patience, changes.recv()).await;
-    assert_eq!(changed.unwrap().unwrap().0, "stub");
+    let announced = tokio::time::timeout(patience, changes.recv()).await;
+    assert_eq!(announced.unwrap().unwrap().0, "stub");
 }

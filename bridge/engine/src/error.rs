@@ -122,7 +122,7 @@ impl Error {
 pub enum RejectionCause {
     /// The engine's own resource limits are below those of the guest.
     ResourceLimits,
-    /// AppArmor restricts user namespaces.
+    /// `AppArmor` restricts user namespaces.
     AppArmor,
     /// Control groups v1 and v2 are mounted together.
     HybridCgroups,

@@ -29,7 +29,7 @@ pub fn settings() -> String {
             code(key.variable),
             key.default.to_owned(),
             key.about.to_owned(),
-            key.accepts.to_owned(),
+            key.accepts.clone(),
         ]
     });
     let headings = ["key", "variable", "default", "meaning", "accepted"];
