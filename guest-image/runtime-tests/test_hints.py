@@ -17,7 +17,7 @@ NO_INSTALL = "packages cannot be installed from here: the user adds them to the 
         ("!pip install pandas", NO_INSTALL),
         ("x = 1\n%pip install pandas", NO_INSTALL),
         ("pip install pandas", NO_INSTALL),
-        ("!ls -l", "there is no shell here"),
+        ("!ls -l", "this sandbox has no shell"),
         ("%matplotlib inline\nx = 1", "open figures are shown at the end of the run"),
         ("def f(): pass\n%time f()", "use time.perf_counter()"),
         ("%%timeit\n1", "use time.perf_counter()"),
@@ -31,8 +31,8 @@ NO_INSTALL = "packages cannot be installed from here: the user adds them to the 
         ("async def f(): return []\nfor x in f(): pass", "`await` is missing"),
         ("async def f(): return 1\n1 + f()", "`await` is missing"),
         ("async def f(): return 1\nlen(f())", "`await` is missing"),
-        ("import socket\nraise socket.gaierror(-3, 'failed')", "there is no network here"),
-        ("import subprocess\nsubprocess.run(['/no/such/program'])", "" if os.path.exists("/bin/sh") and "GUEST_PYTHON" not in os.environ else "there is no shell"),
+        ("import socket\nraise socket.gaierror(-3, 'failed')", "this sandbox has no network"),
+        ("import subprocess\nsubprocess.run(['/no/such/program'])", "" if os.path.exists("/bin/sh") and "GUEST_PYTHON" not in os.environ else "this sandbox has no shell"),
     ],
 )
 def test_error_has_a_hint(shared: Guest, code: str, hint: str) -> None:
@@ -83,9 +83,9 @@ def test_processes_can_be_spawned(guest: Guest) -> None:
 @in_image
 def test_image_without_a_shell_says_so(guest: Guest) -> None:
     outcome = guest.check("import os\nos.system('ls')")
-    assert (outcome.result, outcome.stderr) == ("32512", b"os.system: there is no shell here and no program but Python; nothing was done\n")
-    assert "hint: there is no shell here" in guest.run("import subprocess\nsubprocess.run('ls', shell=True)").traceback
-    assert "hint: there is no shell here" in guest.run("os.popen('ls')").traceback
+    assert (outcome.result, outcome.stderr) == ("32512", b"os.system: this sandbox has no shell and no program but Python; nothing was done\n")
+    assert "hint: this sandbox has no shell" in guest.run("import subprocess\nsubprocess.run('ls', shell=True)").traceback
+    assert "hint: this sandbox has no shell" in guest.run("os.popen('ls')").traceback
 
 
 @in_image

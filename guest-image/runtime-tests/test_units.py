@@ -12,7 +12,7 @@ import pytest
 from _mcp_guest import frames
 from _mcp_guest.init import cgroup, main
 from _mcp_guest.init.streams import FRAME_BYTES, Stream, incomplete_tail
-from _mcp_guest.worker import source, start
+from _mcp_guest.worker import hints, source, start
 from guest import RUNTIME
 
 
@@ -231,6 +231,13 @@ def test_threads_of_libraries_follow_the_limits(
     monkeypatch.setattr(cgroup, "read", lambda path: limits.get(path.removeprefix("/sys/fs/cgroup/"), ""))
     monkeypatch.setattr("posix.sched_getaffinity", lambda _: range(processors))
     assert main._own_variables().get(b"OPENBLAS_NUM_THREADS") == threads
+
+
+def test_limit_of_processes_is_named_when_a_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "read", lambda path: "64" if path.endswith("/pids.max") else "")
+    error = RuntimeError("can't start new thread")
+    hints.add_hint(error)
+    assert error.__notes__ == ["hint: at most 64 processes and threads may exist at once (setting `pids`)"]
 
 
 @pytest.mark.parametrize(

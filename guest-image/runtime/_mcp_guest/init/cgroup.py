@@ -19,7 +19,7 @@ def limit(*files: str) -> int | None:
 
 
 def cpus() -> int | None:
-    """The processors that may be used at once, rounded up; None where there is no limit."""
+    """The processors that may be used at once, rounded up; None without a limit."""
     quota, _, period = read(f"{ROOT}/cpu.max").strip().partition(" ")
     if not quota:
         quota, period = (read(f"{ROOT}/cpu/cpu.cfs_{name}_us") for name in ("quota", "period"))

@@ -30,7 +30,7 @@ else:
 
 OUTPUT_ERRORS = "mcp-output"
 FORK_WARNING = "multi-threaded, use of fork"
-SHELL_HINT = "os.system: there is no shell here and no program but Python; nothing was done"
+SHELL_HINT = "os.system: this sandbox has no shell and no program but Python; nothing was done"
 NOT_FOUND = 127 << 8
 INPUT_HINT = "input() has nobody to ask here: put the value into the code"
 
@@ -160,7 +160,7 @@ def _keep_packages(subprocess: "Any") -> None:
 
 
 def _replace_system() -> None:
-    """Where there is no shell, `os.system` says so instead of failing without a word."""
+    """Without a shell, `os.system` says so instead of failing without a word."""
     try:
         posix.stat("/bin/sh")
     except OSError:

@@ -20,7 +20,7 @@ else:
     manual = lazy("_mcp_guest.api.manual")
 
 NO_INSTALL = "packages cannot be installed from here: the user adds them to the image (guest-image lock --wheels)"
-NO_SHELL = "there is no shell here and no program but Python: use pathlib, shutil and other modules"
+NO_SHELL = "this sandbox has no shell and no program but Python: use pathlib, shutil and other modules"
 FENCE = "```"
 AWAIT = "`await` is missing before the call that made the coroutine"
 # The modules that start programs, as their file names.
@@ -96,7 +96,7 @@ def _about_processes() -> str:
 
 def _about_system(error: OSError) -> str:
     if type(error).__name__ in ("gaierror", "URLError"):
-        return "there is no network here: use the tools of MCP servers"
+        return "this sandbox has no network: use the tools of MCP servers"
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
