@@ -32,6 +32,7 @@ const ACT: Duration = Duration::from_secs(60);
 
 mod address;
 mod candidates;
+mod cause;
 mod connect;
 mod contexts;
 mod ending;
@@ -52,7 +53,7 @@ pub(crate) use candidates::{Candidate, candidates};
 pub(crate) use connect::{Connection, connect};
 pub(crate) use podman::{Machine, Service};
 
-use connect::innermost;
+use cause::innermost;
 use hardening::{Ceiling, Dialect, create_body};
 
 /// An engine behind Docker's API.

@@ -7,6 +7,7 @@
 
 mod book;
 mod check;
+mod marks;
 
 use std::fs;
 use std::path::{Path, PathBuf};

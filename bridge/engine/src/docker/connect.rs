@@ -1,7 +1,6 @@
 //! Connecting to an address: who answers there, and a client that speaks the version of the API
 //! that both sides know.
 
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,9 +8,10 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::address::{Address, TlsFiles};
+use super::cause::innermost;
 use super::ping::{Pong, ping};
 use crate::{ConnectError, Identity};
-use bridge_common::error::{causes, io_reason};
+use bridge_common::error::io_reason;
 use bridge_settings::EngineKind;
 
 /// How long an address has to answer. Podman behind a systemd socket takes a second to start on a
@@ -175,22 +175,6 @@ fn local_architecture() -> &'static str {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
-    }
-}
-
-/// The innermost cause: what the connection itself said.
-pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> ConnectError {
-    let Some(cause) = causes(error).last() else {
-        return ConnectError::Client(error.to_string());
-    };
-    if let Some(error) = cause.downcast_ref::<io::Error>() {
-        return error.into();
-    }
-    // The HTTP client names a connection that ended in the middle of an answer without a cause of
-    // its own.
-    match cause.downcast_ref::<hyper::Error>() {
-        Some(error) if !error.is_parse() && !error.is_user() => ConnectError::closed(),
-        _ => ConnectError::Client(cause.to_string()),
     }
 }
 

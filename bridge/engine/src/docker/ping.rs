@@ -15,7 +15,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::connect::innermost;
+use super::cause::innermost;
 use crate::ConnectError;
 use bridge_settings::EngineKind;
 

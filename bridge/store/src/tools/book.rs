@@ -3,11 +3,8 @@
 use std::fmt;
 
 use super::check;
+use super::marks::{BEGIN, END};
 
-/// The beginning of a mark.
-pub(super) const MARK: &str = "# >>> tool, # <<< tool";
-const BEGIN: &str = "# >>> tool ";
-const END: &str = "# <<< tool ";
 /// The head of a new file.
 const HEADING: &str = "\
 # Tools that are there in every session of mcp-code-bridge. Sections between marks are written by save_tool and
@@ -222,12 +219,6 @@ impl fmt::Display for Book {
         }
         Ok(())
     }
-}
-
-/// A line that a section must not have.
-pub(super) fn looks_like_a_mark(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with(BEGIN.trim_end()) || line.starts_with(END.trim_end())
 }
 
 fn is(part: &Part, name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! What the host requires of a tool before it writes the file: a name that Python accepts, and a source that defines it
 //! and does not break the file's own marks. Everything else is up to the guest, and to whoever reads the file.
 
-use super::book;
+use super::marks::{MARKS, looks_like_a_mark};
 use crate::Error;
 
 /// The largest source, in bytes.
@@ -42,10 +42,9 @@ pub(super) fn source(name: &str, source: &str) -> Result<String, Error> {
             u32::from(odd)
         ));
     }
-    if source.lines().any(book::looks_like_a_mark) {
+    if source.lines().any(looks_like_a_mark) {
         return bad(format!(
-            "a line of its source begins like the marks of user_tools.py ({})",
-            book::MARK
+            "a line of its source begins like the marks of user_tools.py ({MARKS})"
         ));
     }
     if !source.lines().any(|line| defines(line, name)) {
