@@ -11,7 +11,6 @@ mod request;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bridge_common::Mutex;
@@ -23,13 +22,12 @@ use tokio_util::task::TaskTracker;
 pub(super) use self::incoming::answer_to;
 use self::non_protocol::NonProtocolOutput;
 pub(super) use self::request::RequestContext;
-use super::error::Denial;
+use super::failure::Failure;
 use super::interact::Interact;
-use super::list::ToolList;
-use super::message::{Outgoing, RpcError};
+use super::message::Outgoing;
 use super::payload::Payload;
 use super::tail::Tail;
-use super::transport::http::TransportError;
+use super::tool_list::ToolList;
 use bridge_catalog::ServerName;
 
 /// Sends messages to a server.
@@ -46,33 +44,6 @@ pub(super) trait Outbox: Send + Sync + 'static {
 
     /// The server has listed these tools; takes out those that this transport may not call.
     fn tools_listed(&self, _list: &mut ToolList) {}
-}
-
-/// Why a request has no result.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// The connection is closed; `sent` where the server may have seen the request.
-    Closed { reason: String, sent: bool },
-    /// The caller gave up.
-    Cancelled,
-    /// There was no answer and no sign of life in this time.
-    TimedOut(Duration),
-    /// The server answered with an error.
-    Rpc(RpcError),
-    /// The answer was larger than allowed.
-    TooLarge { bytes: u64 },
-    /// The answer was not valid; what is wrong with it.
-    Malformed(String),
-    /// The request failed on its own; the connection lives on.
-    Transport(TransportError),
-    /// The server refuses the credentials, or wants some.
-    Unauthorized(Denial),
-}
-
-impl From<TransportError> for Failure {
-    fn from(error: TransportError) -> Self {
-        Self::Transport(error)
-    }
 }
 
 /// The client behind a call, and the tool that it called.

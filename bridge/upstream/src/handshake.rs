@@ -12,7 +12,8 @@ use rmcp::model::ProtocolVersion;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Failure, RequestContext};
+use super::connection::{Connection, RequestContext};
+use super::failure::Failure;
 use super::message::{code, start_of};
 use super::transport::http::with_root_cause;
 

@@ -1,15 +1,17 @@
 //! Lists that a server gives out in pages, read to the end, and its tools decoded one by one: a bad
 //! tool costs only itself.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::connection::{Connection, Failure, RequestContext};
+use super::connection::{Connection, RequestContext};
+use super::failure::Failure;
 use super::message::{code, start_of};
 use super::payload::{Payload, is_deeper_than};
+use super::tool_list::ToolList;
 use bridge_tools::Tool;
 
 /// The most pages of a list that are asked for.
@@ -22,50 +24,31 @@ const LARGEST_ENTRY: usize = 512 * 1024;
 /// The most levels of nesting in a good entry.
 const DEEPEST_ENTRY: usize = 100;
 
-/// The tools of a server.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ToolList {
-    /// The good tools, in the server's order, each name once.
-    pub tools: Vec<Tool>,
-    /// The bad tools by name (or place in the list), and what is wrong with each.
-    pub skipped: BTreeMap<String, String>,
-    /// Why this is not the whole list, where it is not.
-    pub incomplete: Option<String>,
-    /// Tools of earlier lists that the server no longer offers.
-    pub gone: HashSet<String>,
-}
-
-impl ToolList {
-    /// The tool of this name.
-    pub fn get(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name)
-    }
-
-    pub(super) fn read(entries: Vec<Value>, incomplete: Option<String>) -> Self {
-        let mut list = Self {
-            incomplete,
-            ..Self::default()
-        };
-        let mut names = HashSet::new();
-        for (place, entry) in entries.into_iter().enumerate() {
-            match read_tool(entry) {
-                Ok(tool) if names.insert(tool.name.clone()) => list.tools.push(tool),
-                Ok(tool) => {
-                    list.skipped.insert(
-                        format!("{} (entry {})", tool.name, place + 1),
-                        "the name is used twice".to_owned(),
-                    );
-                }
-                Err((name, reason)) => {
-                    list.skipped.insert(
-                        name.unwrap_or_else(|| format!("entry {}", place + 1)),
-                        reason,
-                    );
-                }
+/// Decodes the entries of a tool list, each on its own.
+pub(super) fn read_tools(entries: Vec<Value>, incomplete: Option<String>) -> ToolList {
+    let mut list = ToolList {
+        incomplete,
+        ..ToolList::default()
+    };
+    let mut names = HashSet::new();
+    for (place, entry) in entries.into_iter().enumerate() {
+        match read_tool(entry) {
+            Ok(tool) if names.insert(tool.name.clone()) => list.tools.push(tool),
+            Ok(tool) => {
+                list.skipped.insert(
+                    format!("{} (entry {})", tool.name, place + 1),
+                    "the name is used twice".to_owned(),
+                );
+            }
+            Err((name, reason)) => {
+                list.skipped.insert(
+                    name.unwrap_or_else(|| format!("entry {}", place + 1)),
+                    reason,
+                );
             }
         }
-        list
     }
+    list
 }
 
 fn read_tool(entry: Value) -> Result<Tool, (Option<String>, String)> {
@@ -252,7 +235,7 @@ mod tests {
         );
         let page = Payload::new(RawValue::from_string(page).unwrap());
         let (entries, _) = read_page("tools/list", "tools", &page).unwrap();
-        let list = ToolList::read(entries.into_iter().map(read_entry).collect(), None);
+        let list = read_tools(entries.into_iter().map(read_entry).collect(), None);
         assert!(list.get("good").is_some() && list.tools.len() == 1);
         assert!(
             list.skipped["deep"].contains("nested too deeply"),
@@ -262,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_bad_tool_costs_only_itself() {
-        let list = ToolList::read(
+        let list = read_tools(
             vec![
                 json!({"name": "good", "inputSchema": {"type": "object", "x-y": 1}, "description": "d", "title": 5}),
                 json!({"name": "bare"}),

@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
 use self::callback::{parameter, wait_for_browser};
-use crate::transport::http::challenge_of;
+use crate::http_client::challenge_of;
 
 /// Time for the user to log in.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(300);

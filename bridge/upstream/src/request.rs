@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::SemaphorePermit;
 
-use super::connection::{Caller, Failure, RequestContext, answer_to};
+use super::connection::{Caller, RequestContext, answer_to};
 use super::deadline::until;
+use super::failure::Failure;
 use super::interact::{Question, QuestionKind, Reply};
 use super::message::{Params, start_of};
 use super::payload::{LARGE, Payload};

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::deadline::until;
-use super::list::ToolList;
 use super::start::{Phase, RunningServer, StartSpec, start};
+use super::tool_list::ToolList;
 use super::{CallContext, Error, Redactor, Shared, Status};
 use bridge_catalog::{Definition, ServerName};
 

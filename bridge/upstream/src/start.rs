@@ -14,7 +14,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::connection::{Connection, Failure, OnChange, RequestContext};
+use super::connection::{Connection, OnChange, RequestContext};
+use super::failure::Failure;
 use super::handshake::{self, HandshakeError, Peer, Questions};
 use super::oauth::Tokens;
 use super::transport::http::{self, with_root_cause};

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Caller, Connection, Failure, SignOfLife};
+use super::{Caller, Connection, SignOfLife};
+use crate::failure::Failure;
 use crate::interact::{Event, Question, QuestionKind, Reply};
 use crate::message::{Incoming, Outcome, Outgoing, RpcError, code, start_of};
 

@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Call, Caller, Connection, Failure, SignOfLife};
+use super::{Call, Caller, Connection, SignOfLife};
 use crate::deadline::until;
+use crate::failure::Failure;
 use crate::message::{Outgoing, Params};
 use crate::payload::Payload;
 

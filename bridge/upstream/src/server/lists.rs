@@ -10,10 +10,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Server;
-use crate::connection::{Failure, RequestContext};
+use crate::connection::RequestContext;
 use crate::deadline::until;
-use crate::list::{self, Pages, ToolList};
+use crate::failure::Failure;
+use crate::list::{self, Pages};
 use crate::start::RunningServer;
+use crate::tool_list::ToolList;
 use crate::{CallContext, Error};
 
 /// The method that lists tools.
@@ -52,7 +54,7 @@ impl Server {
         let pages = self.pages(TOOLS, "tools", context, deadline).await;
         let (running, (entries, incomplete)) =
             pages.inspect_err(|_| self.tools_stale.store(true, Ordering::SeqCst))?;
-        let mut list = ToolList::read(entries, incomplete);
+        let mut list = list::read_tools(entries, incomplete);
         running.connection.tools_listed(&mut list);
         let list = Arc::new(self.compare(list));
         *self.tools.lock() = Some(Arc::clone(&list));

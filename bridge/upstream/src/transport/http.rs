@@ -25,21 +25,21 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-pub(crate) use self::error::{EndpointError, TransportError, with_root_cause};
+pub(crate) use self::error::{EndpointError, with_root_cause};
 use self::headers::Parameter;
 use super::inbox::Inbox;
-use crate::connection::{Connection, Failure, OnChange, Outbox};
-use crate::list::ToolList;
+use crate::connection::{Connection, OnChange, Outbox};
+use crate::failure::Failure;
+use crate::http_client::client;
 use crate::message::Outgoing;
 use crate::oauth::{Login, Tokens};
+use crate::tool_list::ToolList;
 use bridge_catalog::ServerName;
 
 /// Answers and cancellations on their way at once; more are dropped.
 const MOST_CONTROLS: usize = 64;
 /// Time for the server to take an answer or a cancellation.
 const CONTROL_TIME: Duration = Duration::from_secs(5);
-/// Time for the server to say what credentials it wants.
-const CHALLENGE_TIME: Duration = Duration::from_secs(10);
 /// Time for the server to delete its session.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
@@ -184,7 +184,7 @@ impl Http {
         };
         let stop = CancellationToken::new();
         Ok(Self {
-            client: client()?,
+            client: client().map_err(EndpointError::Client)?,
             url,
             headers: headers::configured(endpoint.headers)?,
             has_credentials: headers::have_credentials(endpoint.headers),
@@ -330,27 +330,6 @@ impl Outbox for Arc<Http> {
     }
 }
 
-/// A client that trusts the machine's certificates and carries no credentials from one host to
-/// another.
-fn client() -> Result<reqwest::Client, EndpointError> {
-    // The program has installed it already; then this changes nothing.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let same_host = reqwest::redirect::Policy::custom(|attempt| {
-        let (from, to) = (attempt.previous().first(), attempt.url());
-        if attempt.previous().len() < 5 && from.is_some_and(|from| from.origin() == to.origin()) {
-            attempt.follow()
-        } else {
-            attempt.stop()
-        }
-    });
-    reqwest::Client::builder()
-        .user_agent(concat!("mcp-code-bridge/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(Duration::from_secs(10))
-        .redirect(same_host)
-        .build()
-        .map_err(EndpointError::Client)
-}
-
 /// Whether the endpoint speaks the transport of 2024: a GET is answered with a stream of events,
 /// which begins with the address to post to.
 pub(crate) async fn is_legacy_sse(url: &str, configured: &BTreeMap<String, SecretString>) -> bool {
@@ -366,21 +345,6 @@ pub(crate) async fn is_legacy_sse(url: &str, configured: &BTreeMap<String, Secre
         return false;
     };
     response.status().is_success() && answer::media_type(&response).starts_with(events::MEDIA_TYPE)
-}
-
-/// What the endpoint wants to be shown, by its answer to a request without credentials.
-pub(crate) async fn challenge_of(url: &str) -> Option<String> {
-    let request = client()
-        .ok()?
-        .post(url)
-        .header(http::header::ACCEPT, "text/event-stream, application/json")
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)
-        .timeout(CHALLENGE_TIME);
-    let response = request.send().await.ok()?;
-    (response.status() == http::StatusCode::UNAUTHORIZED)
-        .then(|| answer::challenge(&response))
-        .flatten()
 }
 
 /// The fields of a message.

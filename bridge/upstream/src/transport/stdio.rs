@@ -20,7 +20,8 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::inbox::{self, Inbox};
-use crate::connection::{Connection, Failure, OnChange, Outbox};
+use crate::connection::{Connection, OnChange, Outbox};
+use crate::failure::Failure;
 use crate::group::Group;
 use crate::message::Outgoing;
 use crate::payload::LARGE;

@@ -1,15 +1,15 @@
 //! What a response over HTTP means: an answer, a stream of events, a lost session, or a failure.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use reqwest::Response;
 use rmcp::transport::auth::WWWAuthenticateParams;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{TransportError, events};
-use crate::connection::Failure;
+use super::events;
+use crate::failure::{Failure, TransportError};
 use crate::message::{Envelope, Incoming, Outcome, RpcError, code, our_id, start_of};
 use crate::payload::LARGE;
 use crate::transport::inbox::Inbox;
@@ -249,11 +249,6 @@ pub(super) fn media_type(response: &Response) -> String {
     text(response, &CONTENT_TYPE)
         .unwrap_or_default()
         .to_ascii_lowercase()
-}
-
-/// What the server wants to be shown instead of what it refused.
-pub(super) fn challenge(response: &Response) -> Option<String> {
-    text(response, &WWW_AUTHENTICATE)
 }
 
 /// The scope that a challenge asks for.

@@ -9,7 +9,7 @@ use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use sse_stream::{Sse, SseStream};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::TransportError;
+use crate::failure::TransportError;
 use crate::payload::LARGE;
 use crate::transport::inbox::Inbox;
 

@@ -15,9 +15,10 @@ use super::answer::{self, Reply};
 use super::error::login_failed;
 use super::headers::{self, PROTOCOL, SESSION};
 use super::stream::Stream;
-use super::{Http, Object, Session, TransportError};
-use crate::connection::Failure;
+use super::{Http, Object, Session};
 use crate::error::Denial;
+use crate::failure::{Failure, TransportError};
+use crate::http_client::challenge;
 use crate::message::{Outgoing, Params};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -175,7 +176,7 @@ impl Http {
         };
         let mut response = send(token.as_ref()).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
-            let challenge = answer::challenge(&response);
+            let wanted = challenge(&response);
             if has_session && answer::is_unknown_session(response).await {
                 return Err(self.lose_session());
             }
@@ -187,17 +188,17 @@ impl Http {
                 _ => None,
             };
             let Some(fresh) = fresh else {
-                return Err(self.denied(challenge, false).await);
+                return Err(self.denied(wanted, false).await);
             };
             response = send(Some(&fresh)).await?;
             if response.status() == StatusCode::UNAUTHORIZED {
-                return Err(self.denied(answer::challenge(&response), false).await);
+                return Err(self.denied(challenge(&response), false).await);
             }
         }
         if response.status() == StatusCode::FORBIDDEN
-            && let challenge @ Some(_) = answer::challenge(&response)
+            && let wanted @ Some(_) = challenge(&response)
         {
-            return Err(self.denied(challenge, true).await);
+            return Err(self.denied(wanted, true).await);
         }
         Ok(response)
     }

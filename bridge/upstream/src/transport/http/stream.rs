@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::answer;
 use super::events::{self, EventError};
 use super::headers::LAST_EVENT;
-use super::{Http, Session, TransportError};
-use crate::connection::Failure;
+use super::{Http, Session};
+use crate::failure::{Failure, TransportError};
 use crate::transport::inbox::Inbox;
 
 const EVENTS: HeaderValue = HeaderValue::from_static(events::MEDIA_TYPE);
