@@ -20,6 +20,7 @@ mod kinds;
 mod load;
 mod parse;
 mod problem;
+mod setting;
 mod sources;
 mod table;
 

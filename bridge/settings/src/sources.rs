@@ -11,7 +11,8 @@ use super::file::File;
 use super::keys::{KEYS, key};
 use super::kinds::Kind;
 use super::problem::{Origin, Problem};
-use super::table::{self, CONFIG_VARIABLE, Setting};
+use super::setting::Setting;
+use super::table::{self, CONFIG_VARIABLE};
 
 /// What the command line says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,93 +1,18 @@
 //! The one table of settings. An item says everything about a setting: its name in `bridge.yaml`,
 //! its variable, what it accepts, its default and its meaning. The parser, the error messages, the
-//! help, the reference page and the options of the Nix modules are made from these items.
+//! help, the reference page and the options of the Nix modules are made from these items. The file is
+//! longer than others on purpose: it is one flat list.
 
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
 use super::kinds::{
-    Choice, Count, Cpus, ENGINES, Kind, LimitNames, LoopbackAddress, NixType, Path, ProjectChoice,
-    Size, Switch, Text, Time, TimeLimit, UserAndGroup,
+    Choice, Count, Cpus, ENGINES, LimitNames, LoopbackAddress, Path, ProjectChoice, Size, Switch,
+    Text, Time, TimeLimit, UserAndGroup,
 };
+use super::setting::{Default, Described, Setting};
 use super::{MAX_OUTPUT_TOKENS, OutputMode, parse};
-
-/// One setting.
-pub(super) struct Setting<K> {
-    /// As in `bridge.yaml` and `--set`.
-    pub(super) name: &'static str,
-    /// The environment variable.
-    pub(super) variable: &'static str,
-    /// What it means.
-    pub(super) about: &'static str,
-    pub(super) accepts: K,
-    pub(super) default: Default,
-}
-
-/// What holds where nobody says otherwise.
-#[derive(Clone, Copy)]
-pub(super) enum Default {
-    /// A value, written as users would write it.
-    Value(&'static str),
-    /// No value; what happens instead, in words.
-    Unset(&'static str),
-}
-
-impl<K: Kind> Setting<K> {
-    /// The default, where it is a value.
-    pub(super) fn default_value(&self) -> Option<K::Value> {
-        match self.default {
-            Default::Value(text) => self.accepts.parse(text),
-            Default::Unset(_) => None,
-        }
-    }
-}
-
-/// A setting of any kind, for whatever lists them all.
-pub(super) trait Described: Sync {
-    fn name(&self) -> &'static str;
-    fn variable(&self) -> &'static str;
-    fn about(&self) -> &'static str;
-    fn default(&self) -> &'static str;
-    /// Whether the default is a value that the setting itself accepts, or only words.
-    #[cfg(test)]
-    fn has_valid_default(&self) -> bool;
-    fn accepts(&self) -> String;
-    fn nix_type(&self) -> NixType;
-}
-
-impl<K: Kind> Described for Setting<K> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn variable(&self) -> &'static str {
-        self.variable
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn default(&self) -> &'static str {
-        match self.default {
-            Default::Value(text) | Default::Unset(text) => text,
-        }
-    }
-
-    #[cfg(test)]
-    fn has_valid_default(&self) -> bool {
-        matches!(self.default, Default::Unset(_)) || self.default_value().is_some()
-    }
-
-    fn accepts(&self) -> String {
-        self.accepts.accepts()
-    }
-
-    fn nix_type(&self) -> NixType {
-        self.accepts.nix_type()
-    }
-}
 
 /// Names the settings file itself, so it cannot be a key of it.
 pub(super) const CONFIG_VARIABLE: &str = "MCP_BRIDGE_CONFIG";
