@@ -182,7 +182,7 @@ impl ActiveRun {
         match answer {
             Ok(answer) => Ok(answer?),
             Err(error) if error.is_panic() => {
-                let message = "the store failed by a fault of the bridge";
+                let message = "the store failed: an internal error of the bridge";
                 Err(GuestError::new(Kind::Mcp, message).because("bug"))
             }
             Err(_) => {

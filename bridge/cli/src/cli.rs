@@ -66,7 +66,7 @@ enum Command {
     Image(image::Image),
     /// Check everything a sandbox needs, and say how to fix what is wrong.
     Doctor(doctor::Doctor),
-    /// Enter this bridge in the configuration of MCP clients.
+    /// Register this bridge with MCP clients.
     Clients(clients::Clients),
     /// Check a settings file.
     Config(config::Config),

@@ -28,7 +28,7 @@ pub(crate) fn message(ending: &Ending, timeout: Duration, session_goes_on: bool)
                     format!("{stopped}: the code handled the interrupt itself and ended{kept}")
                 }
                 Reaction::Killed { grace } => format!(
-                    "{stopped}: did not react within {} and was killed; variables are lost, a fresh session starts with \
+                    "{stopped}: did not react within {} and was killed; variables are lost; a fresh session starts with \
                      the next call",
                     duration(*grace)
                 ),
@@ -94,8 +94,8 @@ fn broke(breach: &Breach) -> &str {
     match breach {
         Breach::Malformed(what) => what,
         Breach::Flood => "a flood of meaningless frames",
-        Breach::Unread => "it does not read what it is sent",
-        Breach::WentOnAfterExit => "it said that it ended and went on",
+        Breach::Unread => "it stopped reading its input",
+        Breach::WentOnAfterExit => "it announced its end but kept running",
         Breach::WentOnWithoutOutput => "it closed its output and went on",
     }
 }
@@ -104,7 +104,7 @@ fn not_started(obstacle: &Obstacle, timeout: Duration) -> String {
     match obstacle {
         Obstacle::Withdrawn => "cancelled before it began; nothing was run".to_owned(),
         Obstacle::HeldUp { behind } => format!(
-            "not begun within {}: run {behind:?} of the same session still goes on; wait for it with run={behind:?}, end it \
+            "not started within {}: run {behind:?} of this session is still running; wait for it with run={behind:?}, end it \
              with cancel, or name another session",
             duration(timeout)
         ),
@@ -123,7 +123,7 @@ fn not_started(obstacle: &Obstacle, timeout: Duration) -> String {
                 several => format!("servers {} were", several.join(", ")),
             };
             format!(
-                "{}: {which} still starting, nothing was run; starting goes on, call again",
+                "{}: {which} still starting, nothing was run; they keep starting, so call again",
                 stopped(*by, timeout)
             )
         }
@@ -166,11 +166,16 @@ fn projects(note: &ProjectsNote) -> String {
         ProjectsNote::NotKept(NotKept::ShuttingDown) => {
             format!("{not_kept}: the bridge is shutting down")
         }
-        ProjectsNote::NotKept(NotKept::Fault) => format!("{not_kept}: a fault of the bridge"),
+        ProjectsNote::NotKept(NotKept::Fault) => {
+            format!("{not_kept}: an internal error of the bridge")
+        }
         ProjectsNote::NotKept(NotKept::Store(why)) => format!("{not_kept}: {why}"),
-        ProjectsNote::DoesNotFit => "not all of what is kept fits into the sandbox".to_owned(),
+        ProjectsNote::DoesNotFit => {
+            "some saved data does not fit into the sandbox and was left out".to_owned()
+        }
         ProjectsNote::NotRead => {
-            "what is kept could not be read into the sandbox: a fault of the bridge".to_owned()
+            "saved data could not be loaded into the sandbox: an internal error of the bridge"
+                .to_owned()
         }
     }
 }
@@ -190,7 +195,7 @@ fn fresh_session(loss: &Loss) -> String {
         Loss::Died(Death::Protocol(_)) => "was killed because it broke its protocol".to_owned(),
         Loss::Died(Death::EngineLost { .. }) => "was lost with its container engine".to_owned(),
         Loss::Idle(after) => format!("was closed after {} without use", duration(*after)),
-        Loss::Bug => "was lost by a fault of the bridge".to_owned(),
+        Loss::Bug => "was lost by an internal error of the bridge".to_owned(),
     };
     format!("fresh session (the previous one {previous})")
 }

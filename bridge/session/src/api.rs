@@ -120,7 +120,7 @@ pub enum Error {
     )]
     BadName { name: String, limit: usize },
     /// As many sessions exist as may.
-    #[error("{limit} sessions exist already, the most there may be: {}; use one of them", names.join(", "))]
+    #[error("cannot start another session: the limit of {limit} is reached (max_sessions); use one of {}", names.join(", "))]
     TooManySessions { limit: usize, names: Vec<String> },
     /// A server was asked for that cannot be loaded; the message names those that can.
     #[error("{0}")]

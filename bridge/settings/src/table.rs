@@ -238,7 +238,7 @@ pub(super) static MAX_TIMEOUT: Setting<TimeLimit> = Setting {
 pub(super) static MAX_RUN: Setting<TimeLimit> = Setting {
     name: "max_run",
     variable: "MCP_BRIDGE_MAX_RUN",
-    about: "the longest a run may take that is left running (yield_after); never less than the \
+    about: "time limit of a run that is left running (yield_after); never less than the \
         largest timeout",
     accepts: TimeLimit {
         up_to: "to 24h",

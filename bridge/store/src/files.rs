@@ -233,8 +233,7 @@ impl Files {
             }
         }
         if let Err(error) = journal::note(&self.folder, &written, &gone, origin) {
-            let problem =
-                format!("who wrote the files below /projects could not be noted: {error}");
+            let problem = format!("cannot record who wrote the files below /projects: {error}");
             kept.notes.push(problem);
         }
         Ok(kept)

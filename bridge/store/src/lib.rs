@@ -68,7 +68,7 @@ pub enum Error {
         limit: usize,
     },
     /// The file names of two keys cannot be told apart.
-    #[error("memory {key:?} would be kept where another one is")]
+    #[error("memory {key:?} cannot be saved: its file belongs to another memory; use another key")]
     Collision {
         /// The key of the memory.
         key: String,
@@ -108,7 +108,7 @@ pub enum Error {
         setting: &'static str,
     },
     /// The memory changed since it was read.
-    #[error("memory {key:?} was changed by somebody else meanwhile")]
+    #[error("memory {key:?} was changed by another session meanwhile; load it again")]
     Conflict {
         /// The key of the memory.
         key: String,

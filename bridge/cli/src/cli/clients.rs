@@ -28,7 +28,7 @@ pub(super) struct Clients {
 enum Command {
     /// Show every client, its file, and whether this bridge is entered there.
     List(List),
-    /// Enter this bridge as a server in the clients' own files.
+    /// Register this bridge as a server in the clients' own files.
     ///
     /// Comments, order and spacing of a file stay, and so do its other servers. An entry of the
     /// bridge that is already there gets the program and keeps everything else. Exit code: 0 all of
@@ -36,7 +36,7 @@ enum Command {
     Add(Add),
     /// Take this bridge out of the clients' own files.
     ///
-    /// Exit code: 0 none of them has it, 1 a file was left unchanged, 2 wrong usage.
+    /// Exit code: 0 no client has it any more, 1 a file was left unchanged, 2 wrong usage.
     Remove(Remove),
 }
 
@@ -52,7 +52,7 @@ struct Target {
     /// The clients, such as claude-code, cursor or vscode; `clients list` shows all of them.
     #[arg(required = true, value_name = "CLIENT", value_parser = client)]
     clients: Vec<String>,
-    /// For all projects of the user, or for the project in the working directory.
+    /// Which file to edit: the user's own, or that of the project in the working directory.
     #[arg(long, value_enum, default_value = "user")]
     scope: ScopeName,
     /// The name under which the clients know it.

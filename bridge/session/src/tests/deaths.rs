@@ -141,7 +141,7 @@ async fn a_guest_that_only_pretends_to_end_is_killed() {
     .await;
     let told = error(&first, Status::Error, State::Lost);
     assert!(
-        told.message.contains("said that it ended and went on"),
+        told.message.contains("announced its end but kept running"),
         "{}",
         told.message
     );

@@ -279,7 +279,7 @@ async fn a_panic_of_the_bridge_costs_one_session_only() {
     let next = sessions.run(call("x"), silent()).await.unwrap();
     assert_eq!(
         next.note().as_deref(),
-        Some("fresh session (the previous one was lost by a fault of the bridge)")
+        Some("fresh session (the previous one was lost by an internal error of the bridge)")
     );
 }
 
@@ -296,7 +296,7 @@ async fn unread_answers_do_not_pile_up() {
     let outcome = sessions(&stage).run(large, silent()).await.unwrap();
     let error = error(&outcome, Status::Error, State::Lost);
     assert!(
-        error.message.contains("does not read what it is sent"),
+        error.message.contains("stopped reading its input"),
         "{}",
         error.message
     );

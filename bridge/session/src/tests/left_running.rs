@@ -204,7 +204,7 @@ async fn calls_wait_behind_a_run_left_running_up_to_their_own_limit() {
     assert_eq!(
         message(&outcome),
         format!(
-            "not begun within 20 s: run {:?} of the same session still goes on; wait for it with run={:?}, end it with cancel, or name another session",
+            "not started within 20 s: run {:?} of this session is still running; wait for it with run={:?}, end it with cancel, or name another session",
             run.id(),
             run.id()
         )

@@ -103,7 +103,7 @@ async fn the_number_of_sessions_is_limited() {
     let error = sessions.run(call("x"), silent()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "3 sessions exist already, the most there may be: a, b, c; use one of them"
+        "cannot start another session: the limit of 3 is reached (max_sessions); use one of a, b, c"
     );
     let error = sessions.run(named("a b", "x"), silent()).await.unwrap_err();
     assert!(matches!(error, Error::BadName { .. }));

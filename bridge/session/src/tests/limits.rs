@@ -88,7 +88,7 @@ async fn code_that_does_not_react_is_killed_and_the_next_answer_says_so_once() {
     );
     assert_eq!(
         outcome.error().unwrap().message,
-        "stopped after 30 s: did not react within 2 s and was killed; variables are lost, a fresh session starts with the next call"
+        "stopped after 30 s: did not react within 2 s and was killed; variables are lost; a fresh session starts with the next call"
     );
     assert_eq!(stage.living(), 0);
     let next = sessions.run(call("ok"), silent()).await.unwrap();

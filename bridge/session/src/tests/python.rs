@@ -132,7 +132,7 @@ async fn code_that_ignores_the_interrupt_is_killed() {
     );
     assert_eq!(
         outcome.error().unwrap().message,
-        "stopped after 0.3 s: did not react within 0.3 s and was killed; variables are lost, a fresh session starts with the next call"
+        "stopped after 0.3 s: did not react within 0.3 s and was killed; variables are lost; a fresh session starts with the next call"
     );
     let next = run(&sessions, "print('x' in globals())").await;
     assert_eq!(stdout(&next), "False\n");
