@@ -102,7 +102,7 @@ async def with_answers(client: Client, user: User) -> None:
     check("a question within a result is answered", text == "went on\n", text)
     check("and says who asks, too", user.asked[-1].startswith('MCP server "new" (tool confirm) asks'), user.asked)
 
-    text = await run(client, "print((await mcp_shop.confirm(question='Buy?'))['result'])")
+    text = await run(client, "print(await mcp_shop.confirm(question='Buy?'))")
     check("a server of the SDK, over HTTP, is answered", text == "accept True\n", text)
     check("and named", user.asked[-1] == 'MCP server "shop" (tool confirm) asks:\n\nBuy?', user.asked)
 

@@ -317,6 +317,6 @@ fn project_files_record_the_session_that_wrote_them() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     let notes = keep(&store, &mut seen, &[("newer", "1")], &[]);
-    assert!(notes[0].contains("could not be noted"), "{notes:?}");
+    assert!(notes[0].contains("cannot record who wrote"), "{notes:?}");
     assert_eq!(given(&store)["newer"], "1");
 }
