@@ -6,10 +6,14 @@ use bridge_common::fs::read_bounded;
 use bridge_common::similar::closest;
 
 use super::keys::{KEYS, key};
+use super::kinds::NixType;
 use super::problem::{Origin, Problem};
 
 /// Far more than every setting spelled out; anything above is some other file.
 const MAX_BYTES: u64 = 256 << 10;
+
+/// Unknown settings that are named; a file with more is not one of ours.
+const MOST_UNKNOWN: usize = 50;
 
 /// The values of one settings file, as text.
 #[derive(Debug, Default)]
@@ -49,6 +53,7 @@ impl File {
                 return file;
             }
         };
+        let mut unknown = 0;
         for (name, value) in document {
             let Some(name) = name.as_str() else {
                 problems.push(Problem::File {
@@ -65,6 +70,15 @@ impl File {
                 line,
             };
             let Some(known) = key(name) else {
+                unknown += 1;
+                if unknown > MOST_UNKNOWN {
+                    problems.push(Problem::File {
+                        path: path.to_owned(),
+                        line: None,
+                        reason: format!("more than {MOST_UNKNOWN} unknown settings"),
+                    });
+                    break;
+                }
                 let meant = closest(name, KEYS.iter().map(|known| known.name)).map(str::to_owned);
                 problems.push(Problem::Unknown {
                     origin: origin(),
@@ -72,7 +86,12 @@ impl File {
                 });
                 continue;
             };
-            match scalar(&value) {
+            let takes_list = matches!(known.nix, NixType::List { .. });
+            let value = match &value {
+                serde_yaml::Value::Sequence(_) if !takes_list => Err("a list"),
+                value => scalar(value),
+            };
+            match value {
                 Ok(Some(value)) => file.values.push((known.name, value, line)),
                 Ok(None) => {}
                 Err(kind) => problems.push(Problem::Value {

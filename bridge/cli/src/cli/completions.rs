@@ -24,9 +24,7 @@ pub(super) struct Man {
 
 impl Completions {
     pub(super) fn print(&self) -> ExitCode {
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut command(), "mcp-code-bridge", &mut script);
-        finish(terminal::out(&script))
+        finish(terminal::out(&script(self.shell)))
     }
 }
 
@@ -45,6 +43,19 @@ impl Man {
     }
 }
 
+fn script(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "mcp-code-bridge", &mut script);
+    if shell != Shell::Bash {
+        return script;
+    }
+    // clap_complete writes the hyphens of a program's name in two ways, so that no label of a
+    // subcommand matches (clap-rs/clap#6421).
+    String::from_utf8_lossy(&script)
+        .replace("mcp__subcmd__code__subcmd__bridge", "mcp__code__bridge")
+        .into_bytes()
+}
+
 fn finish(result: std::io::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -52,5 +63,24 @@ fn finish(result: std::io::Result<()>) -> ExitCode {
             terminal::say(&format!("cannot write: {error}"));
             exit::FAILED.into()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bash_completes_subcommands() {
+        let script = String::from_utf8(script(Shell::Bash)).unwrap();
+        assert!(
+            script.contains("cmd=\"mcp__code__bridge__subcmd__config\""),
+            "{script}"
+        );
+        assert!(
+            script.contains("\n        mcp__code__bridge__subcmd__config)"),
+            "{script}"
+        );
+        assert!(!script.contains("mcp__subcmd__code"));
     }
 }

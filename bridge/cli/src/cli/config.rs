@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bridge_settings::{Error, check_file};
+use bridge_settings::{Error, Problem, check_file};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -37,7 +37,10 @@ struct Check {
 impl Config {
     pub(super) fn run(&self) -> ExitCode {
         let Command::Check(check) = &self.command;
-        let checked = check_file(&check.file);
+        let mut checked = check_file(&check.file);
+        if let Err(error) = &mut checked {
+            error.problems.sort_by_key(Problem::line);
+        }
         let printed = match &checked {
             result if check.json => {
                 terminal::out(format!("{:#}\n", report(&check.file, result)).as_bytes())

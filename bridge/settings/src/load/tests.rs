@@ -263,6 +263,26 @@ fn the_file_reads_lists_numbers_and_nulls() {
 }
 
 #[test]
+fn list_is_refused_where_one_value_is_expected() {
+    let (_folder, result) = yaml("servers_config: [a, b]\n");
+    let error = result.map(|_| ()).expect_err("accepted");
+    assert_eq!(error.problems.len(), 1);
+    let text = error.to_string();
+    assert!(
+        text.contains(":1: invalid servers_config \"a list\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn only_some_unknown_settings_are_named() {
+    let many: Vec<String> = (0..2000).map(|number| format!("k{number}: 1")).collect();
+    let (_folder, result) = yaml(&many.join("\n"));
+    let error = result.map(|_| ()).expect_err("accepted");
+    assert_eq!(error.problems.len(), 51);
+}
+
+#[test]
 fn problems_in_the_file_name_their_line() {
     let (folder, result) =
         yaml("# ours\nmemory: 12q\n\n\"timout\": 3\nlimits: {memory: 1g}\npids: {a: 1}\n");
