@@ -50,8 +50,7 @@ let
         ;
     in
     lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.service" (systemUnit unit)) systemd.services
-    // lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.socket" (systemUnit unit))
-    // systemd.sockets;
+    // lib.mapAttrs' (name: unit: lib.nameValuePair "${name}.socket" (systemUnit unit)) systemd.sockets;
   ann = home {
     programs.mcp-code-bridge = {
       enable = true;
