@@ -29,6 +29,30 @@ pub fn write_atomic_with(
     File::open(folder_of(path))?.sync_all()
 }
 
+/// Like [`write_atomic`], but only where `is_unchanged` still says so when everything else is done;
+/// returns whether the file was replaced. Two processes that use this function for files of one
+/// folder take turns, so that neither undoes what the other has just written.
+pub fn write_atomic_if(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    is_unchanged: impl FnOnce() -> io::Result<bool>,
+) -> io::Result<bool> {
+    let folder = File::open(folder_of(path))?;
+    let mut temporary = temporary_beside(path)?;
+    temporary.write_all(bytes)?;
+    let file = temporary.as_file();
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.sync_all()?;
+    folder.lock()?;
+    if !is_unchanged()? {
+        return Ok(false);
+    }
+    temporary.persist(path).map_err(|error| error.error)?;
+    folder.sync_all()?;
+    Ok(true)
+}
+
 /// Like [`write_atomic`] for a cache: readers see the old file or the new one, but after a crash of
 /// the machine the file may be empty, as nothing waits for the disk.
 pub fn write_cache(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -93,6 +117,19 @@ mod tests {
             let found = fs::metadata(&path).expect("just written").permissions();
             assert_eq!(found.mode() & 0o7777, mode);
         }
+    }
+
+    #[test]
+    fn file_that_changed_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x");
+        for (unchanged, expected) in [(true, "new"), (false, "theirs")] {
+            fs::write(&path, "theirs").expect("a writable folder");
+            let written = write_atomic_if(&path, b"new", 0o600, || Ok(unchanged));
+            assert_eq!(written.expect("a writable folder"), unchanged);
+            assert_eq!(fs::read_to_string(&path).expect("there"), expected);
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use bridge_common::fs::{read_bounded, write_atomic};
+use bridge_common::fs::{read_bounded, write_atomic_if};
 
 use super::EditError;
 
@@ -82,15 +82,18 @@ impl FileText {
             }
             Err(error) => return Err(error.into()),
         };
-        if Self::read(&self.real)?.content != self.content {
-            return Err(EditError::Changed);
-        }
         let mark = self
             .content
             .as_ref()
             .is_some_and(|content| content.starts_with(BYTE_ORDER_MARK));
         let mark = if mark { "\u{feff}" } else { "" };
-        write_atomic(&self.real, format!("{mark}{text}").as_bytes(), mode)?;
-        Ok(())
+        let text = format!("{mark}{text}");
+        let is_unchanged =
+            || Ok(Self::read(&self.real).is_ok_and(|now| now.content == self.content));
+        if write_atomic_if(&self.real, text.as_bytes(), mode, is_unchanged)? {
+            Ok(())
+        } else {
+            Err(EditError::Changed)
+        }
     }
 }

@@ -136,6 +136,34 @@ fn comments_order_and_spacing_stay() {
 }
 
 #[test]
+fn comments_of_toml_files_stay_where_they_are() {
+    let machine = Machine::new();
+    let entry = "[mcp_servers.code]\ncommand = \"/opt/bin/mcp-code-bridge\"\nargs = []\n";
+    for before in [
+        "# my file\n",
+        "[z]\na = 1\n# b = 2\n",
+        "[mcp_servers.o]\ncommand = \"o\"\n# [mcp_servers.o.env]\n# K = \"v\"\n\n# --- z\n[z]\na = 1\n",
+    ] {
+        let file = machine.with("codex", before);
+        assert_eq!(add(&file), format!("{before}\n{entry}"));
+        file.remove("code")
+            .expect("edited")
+            .write()
+            .expect("written");
+        let removed = fs::read_to_string(&file.path).expect("there");
+        assert_eq!(removed.trim_end(), before.trim_end());
+    }
+    let before = format!(
+        "model = \"x\"\n# approval = \"never\"\n\n# ours\n{entry}# tail\n\n# next\n[z]\na = 1\n"
+    );
+    let file = machine.with("codex", &before);
+    let edit = file.remove("code").expect("edited");
+    edit.write().expect("written");
+    let removed = fs::read_to_string(&file.path).expect("there");
+    assert_eq!(removed, before.replace(entry, ""));
+}
+
+#[test]
 fn own_entry_gets_another_program_and_keeps_the_rest() {
     let machine = Machine::new();
     for (client, before, after) in [
