@@ -98,7 +98,7 @@ python3 /usr/local/lib/flip.py "$home/tampered.tar"
 chown user: "$home/tampered.tar"
 status=0
 as_user "$bridge run -c 'print(1)' --set image_archive=$home/tampered.tar" 2>said || status=$?
-grep -q 'is not the guest image that is locked' said || { cat said >&2; failed "the refusal does not name the image"; }
+grep -q 'cannot load the guest image sha256:' said || { cat said >&2; failed "the refusal does not name the image"; }
 is "an image that was tampered with is refused" "$status" 3
 as_user 'run() { "$@"; }; . ./activate.sh'
 command=$(python3 -c 'import json; print(json.load(open("/home/user/.cursor/mcp.json"))["mcpServers"]["code"]["command"])')
