@@ -43,7 +43,7 @@ fn yielded_run_goes_on_and_can_be_read(engine: &EngineUnderTest) {
     let behind = bridge.call(&json!({"code": "open('/tmp/go', 'w')", "timeout": 1}));
     behind.failed(
         "timeout",
-        &format!("run {run} of the same session still goes on"),
+        &format!("run {run} of this session is still running"),
     );
     assert_eq!(behind.state(), "kept");
     let answer = bridge.call(&json!({"run": run, "cancel": true}));
